@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, cast
 
 from gateway.domain.posture import DAY_MS
 from gateway.domain.principals import Permission
@@ -64,6 +64,12 @@ class Column:
 
     name: str
     unit: Unit = ""
+
+
+def read_columns(named: str) -> tuple[Column, ...]:
+    """Return the columns of a text such as ``model, cost:usd``: names, some with a colon and a unit."""
+    parts = (text.partition(":") for text in named.split(", "))
+    return tuple(Column(name, cast(Unit, unit)) for name, _, unit in parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,26 +1,27 @@
-"""Which sections each type of report has, and where their rows come from. Reads the store and changes nothing."""
+"""The sections of each type of report, and how each section gets its rows. Reads the store and changes nothing."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gateway.domain.posture import Check, CheckStatus, PosturePoint
-from gateway.domain.reports import Column, ReportType, Section, Shape, filled
+from gateway.domain.posture import Check, CheckStatus, PosturePoint, TrustAudit
+from gateway.domain.reports import ReportType, Section, Shape, filled, read_columns
 from gateway.services.shield_tests import last_run
 from gateway.shield.detections import Severity
 from gateway.store.database import Transaction
 from gateway.store.report_queries import QUERIES, ask
 from gateway.store.store import Store
 
+_MOST_ROWS = 200
 _GRAVEST_FIRST = tuple(Severity)
 _BAD = (CheckStatus.FAIL, CheckStatus.WARN)
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a section is made from: one look at the database, the period, and the length of a bucket of time.
+    """The input of a section: one transaction, the period, and the length of a bucket of time.
 
-    scores: tells posture and threat score as they are now.
+    scores: returns the present posture and threat score.
     """
 
     store: Store
@@ -38,9 +39,9 @@ Make = Callable[[Source], Section]
 def asked(
     name: str, title: str, shape: Shape = "table", most: int | None = None, *, largest: str | None = None
 ) -> Make:
-    """Return what makes a section of a query of `report_queries`.
+    """Return the maker of a section from a query of `report_queries`.
 
-    most: rows that are shown. largest: the column by which they are sorted instead, the largest number first.
+    most: how many rows to show. largest: the column to sort by, the largest number first, instead of the query's order.
     """
     query = QUERIES[name]
 
@@ -62,47 +63,51 @@ def asked(
         if shape == "lines":
             empty = None if query.has_gaps else 0
             shown = filled(shown, source.since_at, source.until_at, source.step, empty=empty)
-        is_cut = len(rows) > kept
-        return Section(title, shape, query.about, query.columns(), shown, query.is_current, is_cut)
+        return Section(title, shape, query.about, query.columns(), shown, query.is_current, is_cut=len(rows) > kept)
 
     return make
 
 
+def _present(title: str, shape: Shape, query: str, named: str, rows: Iterable[Iterable[object]]) -> Section:
+    """Return a section about the present. named: its columns, as in `read_columns`."""
+    kept = tuple(map(tuple, rows))
+    columns, is_cut = read_columns(named), len(kept) > _MOST_ROWS
+    return Section(title, shape, query, columns, kept[:_MOST_ROWS], is_current=True, is_cut=is_cut)
+
+
 def scores(source: Source) -> Section:
     """Make posture and threat score as they are now."""
-    latest = source.store.trust_audits.latest(source.tx)
-    now = source.scores(source.tx)
-    row = (
-        now.posture_score,
-        now.threat_score,
-        latest.failed if latest else None,
-        latest.warned if latest else None,
-    )
-    columns = tuple(Column(name) for name in ("posture score", "threat score", "checks that fail", "checks that warn"))
+    latest, now = _latest(source), source.scores(source.tx)
+    row = (now.posture_score, now.threat_score, latest and latest.failed, latest and latest.warned)
     query = "newest trust audit, and the threat score of the last 24 hours"
-    return Section("Security state", "figures", query, columns, (row,), is_current=True)
+    named = "posture score, threat score, checks that fail, checks that warn"
+    return _present("Security state", "figures", query, named, (row,))
 
 
 def course(source: Source) -> Section:
-    """Make the course of both scores. A period that lasts until now ends with the scores as they are now."""
-    section = _NOTED(source)
+    """Make the history of both scores. If the period lasts until now, the last point holds the present scores."""
+    section = _HISTORY(source)
     if not section.rows or source.until_at < source.now_at:
         return section
     now = source.scores(source.tx)
     return replace(section, rows=(*section.rows[:-1], (section.rows[-1][0], now.posture_score, now.threat_score)))
 
 
-_NOTED = asked("course", "Posture and threat over time", "lines")
+_HISTORY = asked("course", "Posture and threat over time", "lines")
+
+
+def _latest(source: Source) -> TrustAudit | None:
+    return source.store.trust_audits.latest(source.tx)
 
 
 def checks(title: str, wanted: Callable[[Check], bool]) -> Make:
-    """Return what makes a section of checks of the newest trust audit."""
+    """Return the maker of a section of checks of the newest trust audit."""
 
     def make(source: Source) -> Section:
-        latest = source.store.trust_audits.latest(source.tx)
+        latest = _latest(source)
         found = [check for check in latest.checks if wanted(check)] if latest else []
-        columns = ("status", "severity", "check", "evidence", "why", "fix", "refs")
-        rows = tuple(
+        found.sort(key=lambda one: _GRAVEST_FIRST.index(one.severity))
+        rows = (
             (
                 one.status.value.replace("_", " "),
                 one.severity.value,
@@ -112,106 +117,88 @@ def checks(title: str, wanted: Callable[[Check], bool]) -> Make:
                 one.fix,
                 ", ".join(one.refs),
             )
-            for one in sorted(found, key=lambda one: _GRAVEST_FIRST.index(one.severity))
+            for one in found
         )
         query = f"checks of trust audit {latest.id}" if latest else "no trust audit was run yet"
-        return Section(title, "table", query, tuple(Column(name) for name in columns), rows, is_current=True)
+        return _present(title, "table", query, "status, severity, check, evidence, why, fix, refs", rows)
 
     return make
 
 
 def controls(source: Source) -> Section:
     """Make the table of controls, each with the checks that are its evidence."""
-    latest = source.store.trust_audits.latest(source.tx)
+    latest = _latest(source)
     by_control: dict[str, list[Check]] = {}
     for check in latest.checks if latest else ():
         for ref in check.refs:
             if not ref.startswith("docs/"):
                 by_control.setdefault(ref, []).append(check)
     rows = []
-    for control in sorted(by_control):
-        found = by_control[control]
-        judged = [check for check in found if check.status is not CheckStatus.NOT_APPLICABLE]
-        graver = [check.status for check in judged if check.status in _BAD]
-        status = "fail" if CheckStatus.FAIL in graver else "warn" if graver else "pass" if judged else "not applicable"
+    for control, found in sorted(by_control.items()):
+        results = {check.status for check in found}
+        order = (CheckStatus.FAIL, CheckStatus.WARN, CheckStatus.PASS, CheckStatus.NOT_APPLICABLE)
+        status = next(one for one in order if one in results).value.replace("_", " ")
         evidence = "; ".join(f"{check.title}: {check.status.value} ({check.evidence})" for check in found)
         rows.append((control, status, len(found), evidence))
-    columns = tuple(Column(name) for name in ("control", "status", "checks", "evidence"))
     query = f"checks of trust audit {latest.id} by the controls they refer to" if latest else "no trust audit yet"
-    return Section("Controls", "table", query, columns, tuple(rows), is_current=True)
+    return _present("Controls", "table", query, "control, status, checks, evidence", rows)
 
 
 def suite_figures(source: Source) -> Section:
     """Make the rates of the newest run of the validation suite."""
     run = last_run(source.store, source.tx)
-    columns = (
-        Column("ran", "time"), Column("cases"), Column("attacks found"), Column("detection rate", "percent"),
-        Column("false positive rate", "percent"), Column("unexpected verdicts"), Column("median scan", "ms"),
-        Column("p95 scan", "ms"),
-    )  # fmt: skip
-    rows: tuple[tuple[object, ...], ...] = ()
-    if run is not None:
-        report = run.report
-        rows = ((
-            run.ran_at, report.cases, report.found, _percent(report.detection_rate),
-            _percent(report.false_positive_rate), len(report.failures), report.p50_us / 1000, report.p95_us / 1000,
-        ),)  # fmt: skip
-    query = f"newest run of the validation suite, rules {run.rules_digest[:16]}" if run else "the suite was never run"
-    return Section("Validation suite", "figures", query, columns, rows, is_current=True)
+    named = (
+        "ran:time, cases, attacks found, detection rate:percent, false positive rate:percent, unexpected verdicts, "
+        "median scan:ms, p95 scan:ms"
+    )
+    if run is None:
+        return _present("Validation suite", "figures", "the suite was never run", named, ())
+    report = run.report
+    rates = [None if rate is None else 100 * rate for rate in (report.detection_rate, report.false_positive_rate)]
+    times = (report.p50_us / 1000, report.p95_us / 1000)
+    row = (run.ran_at, report.cases, report.found, *rates, len(report.failures), *times)
+    query = f"newest run of the validation suite, rules {run.rules_digest[:16]}"
+    return _present("Validation suite", "figures", query, named, (row,))
 
 
 def suite_table(
-    title: str, query: str, names: tuple[str, ...], rows_of: Callable[[Any], list[Any]], shape: Shape = "table"
+    title: str, query: str, named: str, rows_of: Callable[[Any], Iterable[tuple[object, ...]]], shape: Shape = "table"
 ) -> Make:
-    """Return what makes a section of the newest run of the validation suite."""
+    """Return the maker of a section from the newest run of the validation suite."""
 
     def make(source: Source) -> Section:
         run = last_run(source.store, source.tx)
-        rows = tuple(tuple(row) for row in rows_of(run.report)) if run else ()
-        columns = tuple(Column(name, "percent" if name.endswith("rate") else "") for name in names)
-        return Section(title, shape, query, columns, rows[:200], is_current=True, is_cut=len(rows) > 200)
+        return _present(title, shape, query, named, rows_of(run.report) if run else ())
 
     return make
 
 
-def _percent(rate: float | None) -> float | None:
-    return None if rate is None else 100 * rate
+def _groups(groups: Any) -> Iterable[tuple[object, ...]]:
+    for one in groups:
+        found = 100 * one.found / one.attacks if one.attacks else None
+        flagged = 100 * one.flagged / one.controls if one.controls else None
+        yield one.name, one.attacks, one.found, found, one.controls, one.flagged, flagged
 
 
-def _groups(groups: Any) -> list[Any]:
-    return [
-        (
-            one.name,
-            one.attacks,
-            one.found,
-            100 * one.found / one.attacks if one.attacks else None,
-            one.controls,
-            one.flagged,
-            100 * one.flagged / one.controls if one.controls else None,
-        )
-        for one in groups
-    ]
-
-
-_GROUP = ("attacks", "found", "detection rate", "controls", "flagged", "false positive rate")
+_GROUP = "attacks, found, detection rate:percent, controls, flagged, false positive rate:percent"
 _CATEGORIES = suite_table(
     "By category",
     "cases of the suite, by category",
-    ("category", *_GROUP),
+    f"category, {_GROUP}",
     lambda report: _groups(report.categories),
     "rates",
 )
 _LANGUAGES = suite_table(
     "By language",
     "cases of the suite, by language",
-    ("language", *_GROUP),
+    f"language, {_GROUP}",
     lambda report: _groups(report.languages),
     "rates",
 )
 _FAILURES = suite_table(
     "Unexpected verdicts",
     "cases of the suite whose verdict is not the expected one",
-    ("case", "category", "language", "expected", "verdict", "score", "rules"),
+    "case, category, language, expected, verdict, score, rules",
     lambda report: [
         (one.case, one.category, one.language, one.expected.value, one.verdict.value, one.score, ", ".join(one.rules))
         for one in report.failures
@@ -220,7 +207,7 @@ _FAILURES = suite_table(
 _UNEXERCISED = suite_table(
     "Rules that no case exercises",
     "rules that matched in no case of the suite; their own examples exercise them",
-    ("rule",),
+    "rule",
     lambda report: [(rule,) for rule in report.unexercised],
 )
 _TRAFFIC_LINES = asked("by_time", "Requests over time", "lines")

@@ -1,7 +1,6 @@
 """Risk acceptances, and how they change a score. A revoked one stays as evidence.
 
-An accepted detection stays in every list, with the acceptance's id, and adds nothing to the score. While nothing is
-accepted, a scan only compares two integers.
+An accepted detection stays in every list, with the acceptance's id, and adds nothing to the score.
 """
 
 import difflib
@@ -45,14 +44,19 @@ _Key = Annotated[str, line(100), "The id or the prefix of one API key."]
 _AnyKey = Annotated[bool, "Accept it for every key: anyone may claim the name of the agent."]
 _Request = Annotated[str, line(100), "The id of a request, `trf_…` or `req_…`: the answer says its new verdict."]
 _Alert = Annotated[str, line(100), "The id of an alert of a scan."]
+_SCOPES = dict.fromkeys(("digest", "alert"), AcceptanceScope.FINDING) | dict.fromkeys(
+    ("agent", "key", "any_key"), AcceptanceScope.RULE_AGENT
+)
+"""The fields that belong to one scope."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedAcceptance:
-    """A risk to accept. finding: `rule` and `digest`, or `alert`, the id of the alert that shows it.
+    """A risk to accept. Each scope has its own fields.
 
+    finding: `rule` and `digest`, or only `alert`, the id of the alert that shows the finding. rule: only `rule`.
     rule_agent: `rule`, `agent` and `key`, for requests of that agent with that key. A caller names its agent itself, so
-    without a key `any_key` must be true. rule: only `rule`.
+    without a key `any_key` must be true.
     """
 
     scope: AcceptanceScope
@@ -82,6 +86,7 @@ class RiskAcceptances(Resource[RiskAcceptance]):
     noun, nouns = "risk acceptance", "risk acceptances"
     resource_type = "risk_acceptance"
     repository = "risk_acceptances"
+    audited = ("scope", "rule", "agent", "key", "digest", "reason", "revoked_at")
 
     def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit) -> None:
         super().__init__(store=store, clock=clock, ids=ids, audit=audit)
@@ -89,10 +94,10 @@ class RiskAcceptances(Resource[RiskAcceptance]):
         self._generation = -1
 
     def any(self) -> bool:
-        """Tell whether anything is accepted now.
+        """Return whether anything is accepted now.
 
         Raises:
-            StoreUnavailable: they cannot be read.
+            StoreUnavailable: the acceptances cannot be read.
         """
         generation = self._store.generation.value()
         if generation != self._generation:
@@ -111,11 +116,7 @@ class RiskAcceptances(Resource[RiskAcceptance]):
         return accept(result, self._active, policy, source=source, now_at=self._clock.now_at())
 
     def accept_for(self, source: Source) -> Callable[[ScanResult, Policy], ScanResult] | None:
-        """Return what `apply` does for `source`; None while nothing is accepted.
-
-        Raises:
-            StoreUnavailable: they cannot be read.
-        """
+        """Return `apply` for `source`, or None while nothing is accepted. Raises what `any` raises."""
         return partial(self.apply, source=source) if self.any() else None
 
     async def show(self, name: str) -> RiskAcceptance:
@@ -140,18 +141,20 @@ class RiskAcceptances(Resource[RiskAcceptance]):
         """
         now_at = self._clock.now_at()
         check(new)
+        _check_scope(new)
         check_future(new.until_at, now_at, param="until", days=MAX_DAYS)
 
         def work(tx: AuthorityTransaction) -> RiskAcceptance:
             if len(self._store.risk_acceptances.active(tx, now_at=now_at)) >= MAX_ACCEPTANCES:
                 raise Conflict(f"There are {MAX_ACCEPTANCES} risk acceptances in force; revoke some first.")
             rule, digest = self._evidence(tx, new, rules)
+            key = None if new.key is None else find_key(self._store, tx, new.key, param="key")
             made = RiskAcceptance(
                 id=self._ids.new("ra"),
                 scope=new.scope,
                 rule=rule,
-                agent=_checked_agent(new),
-                key=self._key(tx, new),
+                agent=new.agent.strip() if new.agent else None,
+                key=(key.lineage or key.id) if key else None,
                 digest=digest,
                 reason=new.reason.strip(),
                 accepted_at=now_at,
@@ -189,32 +192,12 @@ class RiskAcceptances(Resource[RiskAcceptance]):
         return patched(before, changes, reason=(changes.reason or before.reason).strip())
 
     def _shown(self, record: RiskAcceptance) -> dict[str, object]:
-        return {
-            "scope": record.scope,
-            "rule": record.rule,
-            "agent": record.agent,
-            "key": record.key,
-            "digest": record.digest,
-            "reason": record.reason,
-            "until": record.until_at,
-            "revoked_at": record.revoked_at,
-        }
+        return super()._shown(record) | {"until": record.until_at}
 
     def _evidence(self, tx: Transaction, wanted: WantedAcceptance, rules: Collection[str]) -> tuple[str, str | None]:
-        """Return rule and digest of what is accepted."""
-        if wanted.scope is not AcceptanceScope.FINDING:
-            for name in ("digest", "alert"):
-                if getattr(wanted, name) is not None:
-                    raise InvalidRequest(f"{name} is for the scope finding.", param=name)
-            return self._rule(tx, wanted.rule, rules), None
+        """Return rule and digest of the accepted findings, from the fields or from the alert."""
         if wanted.alert is None:
-            if wanted.digest is None:
-                raise InvalidRequest(
-                    "digest must be the SHA-256 of the evidence, 64 lowercase hex digits.", param="digest"
-                )
             return self._rule(tx, wanted.rule, rules), wanted.digest
-        if wanted.rule is not None or wanted.digest is not None:
-            raise InvalidRequest("An alert says rule and digest by itself.", param="alert")
         alert = self._store.alerts.by_id(tx, wanted.alert)
         if alert is None or alert.source is not AlertSource.SHIELD or not alert.evidence:
             raise Conflict("alert must be the id of an alert of a scan.", param="alert")
@@ -227,49 +210,40 @@ class RiskAcceptances(Resource[RiskAcceptance]):
         return alert.rule, digest
 
     def _rule(self, tx: Transaction, rule: str | None, rules: Collection[str]) -> str:
-        """Return the id of a rule that is there; alerts that are not of the shield have rules of their own."""
+        """Return the id of a rule that exists. Alerts that do not come from the shield have rules of their own."""
         if rule is None:
             raise InvalidRequest("rule must be the id of a rule, such as override-prior-orders.", param="rule")
-        if rule in rules or any(
-            alert.source is not AlertSource.SHIELD
-            for alert in self._store.alerts.page(tx, AlertFilter(rule=rule)).items
-        ):
+        alerts = self._store.alerts.page(tx, AlertFilter(rule=rule)).items
+        if rule in rules or any(alert.source is not AlertSource.SHIELD for alert in alerts):
             return rule
         near = difflib.get_close_matches(rule, rules, n=3, cutoff=0.5)
         hint = f"the nearest are {', '.join(near)}" if near else "`rules list` shows all"
         raise InvalidRequest(f"There is no rule {rule}; {hint}.", param="rule")
 
-    def _key(self, tx: Transaction, wanted: WantedAcceptance) -> str | None:
-        is_of_agent = wanted.scope is AcceptanceScope.RULE_AGENT
-        if wanted.key is None:
-            if is_of_agent and not wanted.any_key:
-                raise InvalidRequest(
-                    "Anyone may claim the name of an agent: give the key as well, or set any_key to true.",
-                    param="any_key",
-                )
-            if wanted.any_key and not is_of_agent:
-                raise InvalidRequest("any_key is for the scope rule_agent.", param="any_key")
-            return None
-        if not is_of_agent:
-            raise InvalidRequest("key is for the scope rule_agent.", param="key")
-        if wanted.any_key:
-            raise InvalidRequest("any_key is for an agent without a key.", param="any_key")
-        record = find_key(self._store, tx, wanted.key, param="key")
-        return record.lineage or record.id
-
 
 def _findings(alert: Alert) -> Sequence[Mapping[str, object]]:
-    """Return what the newest request of an alert had in it."""
+    """Return the findings of the newest request of an alert."""
     found = alert.evidence[-1].get("detections")
     return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else ()
 
 
-def _checked_agent(wanted: WantedAcceptance) -> str | None:
-    if wanted.scope is not AcceptanceScope.RULE_AGENT:
-        if wanted.agent is not None:
-            raise InvalidRequest("agent is for the scope rule_agent.", param="agent")
-        return None
-    agent = (wanted.agent or "").strip()
-    if not agent:
-        raise InvalidRequest("agent is missing.", param="agent")
-    return agent
+def _check_scope(wanted: WantedAcceptance) -> None:
+    """Refuse fields that do not belong to the scope, and a scope without its fields."""
+    for name, scope in _SCOPES.items():
+        if scope is not wanted.scope and getattr(wanted, name) not in (None, False):
+            raise InvalidRequest(f"{name} is for the scope {scope}.", param=name)
+    if wanted.scope is AcceptanceScope.RULE_AGENT:
+        if not (wanted.agent or "").strip():
+            raise InvalidRequest("agent is missing.", param="agent")
+        if wanted.any_key == (wanted.key is not None):
+            why = (
+                "any_key is for an agent without a key."
+                if wanted.any_key
+                else "Anyone may claim the name of an agent: give the key as well, or set any_key to true."
+            )
+            raise InvalidRequest(why, param="any_key")
+    if wanted.scope is AcceptanceScope.FINDING:
+        if wanted.alert is None and wanted.digest is None:
+            raise InvalidRequest("digest must be the SHA-256 of the evidence, 64 lowercase hex digits.", param="digest")
+        if wanted.alert is not None and (wanted.rule is not None or wanted.digest is not None):
+            raise InvalidRequest("An alert says rule and digest by itself.", param="alert")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from gateway.domain.reports import Column, Unit
+from gateway.domain.reports import Column, read_columns
 from gateway.store.database import Transaction
 
 MOST_ROWS = 200
@@ -48,8 +48,7 @@ class Query:
     has_gaps: bool = False
 
     def columns(self) -> tuple[Column, ...]:
-        parts = (text.partition(":") for text in self.named.split(", "))
-        return tuple(Column(name, cast(Unit, unit)) for name, _, unit in parts)
+        return read_columns(self.named)
 
 
 def _now(about: str, sql: str, named: str, most: int = MOST_ROWS) -> Query:
