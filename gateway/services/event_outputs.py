@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated
 
 from gateway.clock import Clock, Ids
@@ -33,7 +34,7 @@ from gateway.schema import Bounds, check
 from gateway.services.audit import Audit
 from gateway.services.event_sinks import EventSinks
 from gateway.services.resource import Resource, patched
-from gateway.services.typed_keys import STORED, commit_with_key, id_of, keep
+from gateway.services.typed_keys import STORED, commit_with_key, drop, keep
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -155,7 +156,7 @@ class EventOutputs(Resource[EventOutput]):
                 audit_position=self._store.audit.newest_position(tx),
                 alert_position=self._store.alerts.newest_position(tx),
             )
-            self._keep_secret(placed, new.secret)
+            keep(self._store, placed.secret, new.secret)
             return self._insert(tx, principal, context, placed)
 
         return CreatedOutput(await self._commit(work, reference, new.secret), made)
@@ -179,7 +180,7 @@ class EventOutputs(Resource[EventOutput]):
                 after = self._patched(before, changes, reference)
                 if after != before:
                     self._check_name(_of_name(self._store.event_outputs.all(tx), after.name), after)
-                    self._keep_secret(after, changes.secret)
+                    keep(self._store, after.secret, changes.secret)
                 return after
 
             return self._update(tx, principal, context, name, changes.version, changed)
@@ -195,7 +196,7 @@ class EventOutputs(Resource[EventOutput]):
 
         def work(tx: Transaction) -> EventOutput:
             before = self._delete(tx, principal, context, name)
-            tx.after_commit(self._dropping(before))
+            tx.after_commit(partial(drop, self._store, before.secret))
             return before
 
         return await self._audit.commit(work)
@@ -230,7 +231,7 @@ class EventOutputs(Resource[EventOutput]):
     def _write(self, tx: Transaction, before: EventOutput, after: EventOutput) -> None:
         self._store.event_outputs.change(tx, after)
         if before.secret != after.secret:
-            tx.after_commit(self._dropping(before))
+            tx.after_commit(partial(drop, self._store, before.secret))
 
     def _patched(self, record: EventOutput, wanted: NewOutput | ChangedOutput, reference: str) -> EventOutput:
         """Return the record with its changes, checked. reference: of a secret that the gateway keeps."""
@@ -256,25 +257,14 @@ class EventOutputs(Resource[EventOutput]):
         self, work: Callable[[Transaction], EventOutput], reference: str, secret: str | None
     ) -> EventOutput:
         """Commit `work`, which keeps `secret` as `reference` if one was given."""
-
-        def is_named(tx: Transaction) -> bool:
-            return any(one.secret == reference for one in self._store.event_outputs.all(tx))
-
-        key_id = None if secret is None else id_of(reference)
-        return await commit_with_key(self._audit.commit, self._store, work, key_id=key_id, is_named=is_named)
-
-    def _keep_secret(self, output: EventOutput, secret: str | None) -> None:
-        key_id = id_of(output.secret)
-        if secret is not None and key_id is not None:
-            keep(self._store, key_id, secret)
-
-    def _dropping(self, output: EventOutput) -> Callable[[], None]:
-        def drop() -> None:
-            key_id = id_of(output.secret)
-            if key_id is not None:
-                self._store.keyfile.drop(key_id)
-
-        return drop
+        return await commit_with_key(
+            self._audit.commit,
+            self._store,
+            work,
+            reference=reference,
+            key=secret,
+            references=lambda tx: [one.secret for one in self._store.event_outputs.all(tx)],
+        )
 
 
 def _check_kind_has(output: EventOutput, wanted: ChangedOutput) -> None:

@@ -116,16 +116,18 @@ class FleetPeers:
                 raise Conflict(f"There are {MAX_PEERS} peers; remove some first.")
             if any(one.folded == peer.folded for one in known):
                 raise Conflict("There is a peer of this name already.", param="name")
-            if key is not None:
-                keep(self._store, peer.id, key)
+            keep(self._store, peer.key_reference, key)
             self._store.peers.insert(tx, peer)
             self._trail.append(tx, "fleet_peer_created", principal, context, id=peer.id, after=_shown(peer))
 
-        def is_named(tx: Transaction) -> bool:
-            return any(one.id == peer.id for one in self._store.peers.all(tx))
-
-        key_id = None if key is None else peer.id
-        await commit_with_key(self._audit.commit, self._store, work, key_id=key_id, is_named=is_named)
+        await commit_with_key(
+            self._audit.commit,
+            self._store,
+            work,
+            reference=peer.key_reference,
+            key=key,
+            references=lambda tx: [one.key_reference for one in self._store.peers.all(tx)],
+        )
         return await self._ask(peer)
 
     async def remove(self, principal: Principal, id: str, context: RequestContext) -> Peer:

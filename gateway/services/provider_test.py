@@ -1,4 +1,4 @@
-"""One real request to a provider, made by hand: how long it took, what it lists, and what was wrong in plain words."""
+"""Test a provider with one real request: its latency, its models, and in plain words why it cannot be used."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ from gateway.services.circuits import Circuits
 from gateway.services.providers import Providers
 from gateway.services.routing import ProviderConnection, Routing
 
-MAX_TOLD_MODELS = 100
-# Says that there is no list of models, and not that the provider is at fault.
+MAX_MODELS = 100
+# These statuses mean that the provider has no list of models, not that it is at fault.
 _NO_LIST = (404, 405, 501)
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderTestResult:
-    """What came of a test. asked: what was sent, ``models`` or a tiny ``completion``.
+    """The result of a test. asked: the request, ``models`` or a tiny ``completion``.
 
-    http_status: of the provider's answer, None if there was none. models: the first of those it lists, as far as the
-    record's globs let them through. error: why it cannot be used; None if it can.
+    http_status: of the provider's answer, None if there was none. models: the first ones that it lists and the record's
+    globs match. error: why it cannot be used, or None.
     """
 
     ok: bool
@@ -45,7 +45,7 @@ class _Outcome:
 
 
 class ProviderTest:
-    """Tests providers, whatever their circuit says and also while they are disabled."""
+    """Tests providers, even if they are disabled or their circuit is open."""
 
     def __init__(self, *, routing: Routing, circuits: Circuits, providers: Providers, clock: Clock) -> None:
         self._routing = routing
@@ -57,7 +57,7 @@ class ProviderTest:
         """Ask a provider for its models, or for a tiny completion if it lists none. Counts like any other request.
 
         Raises:
-            AuditUnavailable: it was asked, and that cannot be recorded.
+            AuditUnavailable: the request was sent, but it cannot be recorded.
         """
         connection = self._routing.connection(provider)
         begun_seconds = self._clock.monotonic_seconds()
@@ -65,18 +65,16 @@ class ProviderTest:
         latency_ms = round((self._clock.monotonic_seconds() - begun_seconds) * 1000, 3)
         if outcome.error is None:
             self._circuits.succeeded(provider)
-        elif provider.enabled:  # one that is not used is not reported down
+        elif provider.enabled:  # a disabled provider is not reported down
             self._circuits.failed(provider, outcome.error)
-        await self._providers.note_test(
-            principal, provider, context, is_good=outcome.error is None, reason=outcome.error
-        )
+        await self._providers.record_test(principal, provider, context, error=outcome.error)
         return ProviderTestResult(
             ok=outcome.error is None,
             latency_ms=latency_ms,
             status=self._circuits.status(provider),
             asked=outcome.asked,
             http_status=outcome.http_status,
-            models=outcome.models[:MAX_TOLD_MODELS],
+            models=outcome.models[:MAX_MODELS],
             error=outcome.error,
         )
 
@@ -87,13 +85,13 @@ async def _ask(connection: ProviderConnection) -> _Outcome:
         try:
             listed = await _list(connection.upstream())
         except UpstreamFault as error:
-            names = connection.provider.literal_models()
-            if error.status not in _NO_LIST or not names:
+            literals = connection.provider.literal_models()
+            if error.status not in _NO_LIST or not literals:
                 raise
             asked = "completion"
-            return await _complete(connection, names[0])
-        told = (str(model["id"]) for model in listed)
-        return _Outcome(asked, models=tuple(name for name in told if connection.provider.serves(name)))
+            return await _complete(connection, literals[0])
+        names = (str(model["id"]) for model in listed)
+        return _Outcome(asked, models=tuple(name for name in names if connection.provider.serves(name)))
     except UpstreamFault as error:
         return _Outcome(asked, error.status, error=f"The provider cannot be used: {error.detail}.")
     except UpstreamUnavailable:
@@ -101,7 +99,7 @@ async def _ask(connection: ProviderConnection) -> _Outcome:
 
 
 async def _list(upstream: Upstream) -> tuple[Mapping[str, object], ...]:
-    """Ask for the models now, whatever was told a moment ago."""
+    """Ask for the models now, past the list of an earlier answer."""
     return await (upstream.ask_models() if isinstance(upstream, HttpUpstream) else upstream.models())
 
 

@@ -1,4 +1,4 @@
-"""Providers of models. Their keys go in and never come out. This module routes nothing."""
+"""The providers of models. Their keys are write-only. `routing` chooses between them."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,6 @@ from gateway.domain.providers import (
     MAX_RETRIES,
     MAX_TIMEOUT_SECONDS,
     MAX_WEIGHT,
-    STORED,
     Provider,
     ProviderType,
     check_type,
@@ -34,7 +33,7 @@ from gateway.services.audit import Audit
 from gateway.services.circuits import Circuits
 from gateway.services.provider_keys import ProviderKeys
 from gateway.services.resource import Resource, check_version, patched
-from gateway.services.typed_keys import commit_with_key, keep
+from gateway.services.typed_keys import STORED, commit_with_key, drop, keep
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
@@ -115,6 +114,10 @@ class Providers(Resource[Provider]):
     resource_type = "provider"
     repository = "providers"
     most = MAX_PROVIDERS
+    audited = (
+        "name", "type", "base_url", "models", "priority", "weight", "timeout_seconds", "max_retries", "enabled",
+        "allow_private",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -153,7 +156,7 @@ class Providers(Resource[Provider]):
 
         def work(tx: AuthorityTransaction) -> Provider:
             self._check_name(self._lookup(tx, record.name), record)
-            self._keep_key(record, key)
+            keep(self._store, record.key_reference, key)
             return self._insert(tx, principal, context, record)
 
         return await self._commit(work, record, key)
@@ -184,7 +187,7 @@ class Providers(Resource[Provider]):
             def changed(before: Provider) -> Provider:
                 if after != before:
                     self._check_name(self._lookup(tx, after.name), after)
-                    self._keep_key(after, key)
+                    keep(self._store, after.key_reference, key)
                 return after
 
             # The version is that of the record that was checked, so that no other change in between is lost.
@@ -192,20 +195,14 @@ class Providers(Resource[Provider]):
 
         return await self._commit(work, after, key)
 
-    async def note_test(
-        self, principal: Principal, provider: Provider, context: RequestContext, *, is_good: bool, reason: str | None
+    async def record_test(
+        self, principal: Principal, provider: Provider, context: RequestContext, *, error: str | None
     ) -> None:
-        """Record that somebody tested a provider, and how that went.
-
-        Raises:
-            AuditUnavailable: it was not recorded.
-        """
-
-        def work(tx: Transaction) -> None:
-            details = {"ok": is_good, "error": reason}
-            self._trail.append(tx, "provider_tested", principal, context, id=provider.id, details=details)
-
-        await self._audit.commit(work)
+        """Record a test of a provider. error: why it failed, or None. Raises AuditUnavailable."""
+        details = {"ok": error is None, "error": error}
+        await self._audit.commit(
+            lambda tx: self._append(tx, "tested", principal, context, id=provider.id, details=details)
+        )
 
     def _lookup(self, tx: Transaction, name: str) -> Provider | None:
         return self._store.providers.find(tx, name)
@@ -224,20 +221,8 @@ class Providers(Resource[Provider]):
         self._circuits.end_alert(tx, record, "The provider was removed.")
 
     def _shown(self, record: Provider) -> dict[str, object]:
-        return {
-            "name": record.name,
-            "type": record.type,
-            "base_url": record.base_url,
-            "api_key_source": record.key_source(),
-            "models": list(record.models),
-            "priority": record.priority,
-            "weight": record.weight,
-            "timeout_seconds": record.timeout_seconds,
-            "max_retries": record.max_retries,
-            "prices": {model: [price.input, price.output] for model, price in record.prices.items()},
-            "enabled": record.enabled,
-            "allow_private": record.allow_private,
-        }
+        prices = {model: [price.input, price.output] for model, price in record.prices.items()}
+        return super()._shown(record) | {"api_key_source": record.key_source(), "prices": prices}
 
     def _patched(self, record: Provider, changes: ChangedProvider) -> tuple[Provider, str | None]:
         """Return the record with its changes, checked, and the key itself if one was given."""
@@ -246,7 +231,7 @@ class Providers(Resource[Provider]):
         if changes.api_key != KEEP_TEXT:
             reference, key = (None, None) if changes.api_key is None else read_key(changes.api_key)
             if key is not None:
-                reference = f"{STORED}:{self._ids.new('key')}"
+                reference = f"{STORED}{self._ids.new('key')}"
             self._keys.check(reference, param="api_key")
         after = patched(
             record,
@@ -273,34 +258,26 @@ class Providers(Resource[Provider]):
     async def _commit(
         self, work: Callable[[AuthorityTransaction], Provider], record: Provider, key: str | None
     ) -> Provider:
-        """Commit what keeps `key`, if one was typed in, for `record`."""
-
-        def is_named(tx: Transaction) -> bool:
-            return any(one.key_reference == record.key_reference for one in self._store.providers.all(tx))
-
-        key_id = None if key is None else _key_id(record)
-        return await commit_with_key(self._audit.commit_authority, self._store, work, key_id=key_id, is_named=is_named)
-
-    def _keep_key(self, record: Provider, key: str | None) -> None:
-        if key is not None:
-            keep(self._store, _key_id(record), key)
+        """Commit `work`, which keeps `key` for `record` if one was typed in."""
+        return await commit_with_key(
+            self._audit.commit_authority,
+            self._store,
+            work,
+            reference=record.key_reference,
+            key=key,
+            references=lambda tx: [one.key_reference for one in self._store.providers.all(tx)],
+        )
 
     def _drop_key(self, tx: Transaction, record: Provider) -> None:
-        """Take the key of a record out of the file once the change is committed."""
-        if record.key_source() != STORED:
-            return
+        """Remove the stored key of a record once the change is committed."""
 
-        def drop() -> None:
+        def work() -> None:
             try:
-                self._store.keyfile.drop(_key_id(record))
+                drop(self._store, record.key_reference)
             except OSError as error:
                 self._log.error("provider_key_left", error=error, provider=record.name)
 
-        tx.after_commit(drop)
-
-
-def _key_id(record: Provider) -> str:
-    return (record.key_reference or "").partition(":")[2]
+        tx.after_commit(work)
 
 
 def _read_base_url(record: Provider, *, is_kept: bool) -> str:
@@ -314,9 +291,9 @@ def _read_base_url(record: Provider, *, is_kept: bool) -> str:
 
 
 def _check_key_stays(before: Provider, after: Provider) -> None:
-    """Refuse to move a key to another origin than it was given for, unless it is given again.
+    """Refuse to send a key to another origin than it was given for, unless the change gives it again.
 
-    Otherwise whoever may change a provider could read its key.
+    Otherwise anyone who may change a provider could read its key.
     """
     if before.base_url is None or after.base_url is None or before.key_reference is None:
         return

@@ -1,10 +1,10 @@
-"""A key that was typed in and the record that names it are kept together or not at all. Knows no kind of record.
+"""Store a typed-in key and the record that refers to it together or not at all. Knows no kind of record.
 
-The key is written into its file before the commit of its record (see `store.keyfile`). When that commit fails, it is
-taken out again: nobody would ever find it, and what was refused is not to be kept.
+The key is written into its file before the commit of its record (see `store.keyfile`). If that commit fails, the key is
+removed again, because nothing refers to it.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import TypeVar
 
@@ -21,20 +21,33 @@ _DROP_SECONDS = 10.0
 
 
 def id_of(reference: str | None) -> str | None:
-    """Return the id in the file of what ``stored:ID`` names, None for any other reference."""
+    """Return the id in the file for a reference ``stored:ID``, None for any other reference."""
     return reference.removeprefix(STORED) if reference is not None and reference.startswith(STORED) else None
 
 
-def keep(store: Store, key_id: str, key: str) -> None:
-    """Write a key, in a transaction.
+def keep(store: Store, reference: str | None, key: str | None) -> None:
+    """Write a key, if there is one and the reference is a stored one. Call it in the transaction of the record.
 
     Raises:
-        SetupError: it cannot be kept.
+        SetupError: the key cannot be written.
     """
+    key_id = id_of(reference)
     try:
-        store.keyfile.put(key_id, key)
+        if key is not None and key_id is not None:
+            store.keyfile.put(key_id, key)
     except OSError as error:
         raise SetupError(f"The secret cannot be kept ({error.strerror}): nothing was changed.") from error
+
+
+def drop(store: Store, reference: str | None) -> None:
+    """Remove the key of a reference, if it is a stored one.
+
+    Raises:
+        OSError: it is still there.
+    """
+    key_id = id_of(reference)
+    if key_id is not None:
+        store.keyfile.drop(key_id)
 
 
 async def commit_with_key(
@@ -42,27 +55,25 @@ async def commit_with_key(
     store: Store,
     work: Work,
     *,
-    key_id: str | None,
-    is_named: Callable[[Transaction], bool],
+    reference: str | None,
+    key: str | None,
+    references: Callable[[Transaction], Iterable[str | None]],
 ) -> T:
-    """Commit `work`, which keeps the key `key_id`; if it fails, take the key out again.
+    """Commit `work`, which keeps `key` as `reference`. If the commit fails, remove the key again.
 
-    commit: `commit` or `commit_authority` of `Audit`. is_named: whether a record names the key after all, because only
-    the answer of the commit was lost.
-
-    Raises:
-        Whatever `work` raises. AuditUnavailable: nothing was written.
+    commit: `commit` or `commit_authority` of `Audit`. references: reads those of all records, in case the commit
+    succeeded and only its answer was lost. Raises what `commit` and `work` raise.
     """
     try:
         return await commit(work)
     except BaseException:
-        if key_id is not None:
+        if key is not None:
 
-            def drop(tx: Transaction) -> None:
-                if not is_named(tx):
-                    store.keyfile.drop(key_id)
+            def undo(tx: Transaction) -> None:
+                if reference not in references(tx):
+                    drop(store, reference)
 
-            # Also when the caller has left; and a disk that takes nothing keeps what it has.
+            # Also after a cancellation. A disk that refuses writes keeps the key.
             with anyio.move_on_after(_DROP_SECONDS, shield=True), suppress(GatewayError, OSError):
-                await store.db.write(drop)
+                await store.db.write(undo)
         raise
