@@ -38,86 +38,94 @@ def _row(
 class Settings:
     """What the operator decided. Units stand in the names; None means not set."""
 
-    host: str = _row("127.0.0.1", "Address to listen on. Another than loopback needs RBAC_ENABLED=true.")
+    host: str = _row("127.0.0.1", "Address to listen on. An address other than loopback needs RBAC_ENABLED=true.")
     port: int = _row(5001, "Port to listen on; 0 picks a free one.")
-    workers: int = _row(1, f"Processes that answer on the one port, 1 to {MOST_WORKERS}; rate limits hold over all.")
+    workers: int = _row(1, f"Worker processes that share the port, 1 to {MOST_WORKERS}. They share rate limits.")
     worker_cpu_affinity: str = _row(
-        "auto", "Whether each of several workers keeps to one CPU: auto, if there are as many.", choices=("auto", "off")
+        "auto", "auto pins each worker to a CPU if there are enough CPUs; off does not.", choices=("auto", "off")
     )
-    data_dir: str = _row("", "Folder of database and credentials, or :memory: to write nothing.")
-    database_url: str | None = _row(
-        None, "Which database to use: sqlite, which is in the data folder. This version has no other."
-    )
-    rules: str | None = _row(None, "File of shield rules to use instead of the built-in ones.")
-    tls_cert: str | None = _row(None, "Certificate chain (PEM) to serve HTTPS with.")
+    data_dir: str = _row("", "Folder for the database and credentials; :memory: writes nothing to disk.")
+    database_url: str | None = _row(None, "Database to use. This version supports only sqlite, in the data folder.")
+    rules: str | None = _row(None, "Rule file to use instead of the built-in rules.")
+    tls_cert: str | None = _row(None, "Certificate chain (PEM) for HTTPS.")
     tls_key: str | None = _row(None, "Private key (PEM) of the certificate.")
-    allowed_hosts: tuple[str, ...] = _row((), "Names the Host header may have, comma-separated; empty for any.")
-    trusted_proxies: tuple[str, ...] = _row((), "Networks whose X-Forwarded-For is believed, comma-separated.")
+    allowed_hosts: tuple[str, ...] = _row(
+        (), "Host names to accept in the Host header, comma-separated; empty accepts any."
+    )
+    trusted_proxies: tuple[str, ...] = _row(
+        (), "Networks whose X-Forwarded-For header the gateway trusts, comma-separated."
+    )
     cors_origins: tuple[str, ...] = _row(
-        (), "Origins whose web pages may use the public API, comma-separated, such as https://app.example.com."
+        (), "Origins whose web pages may call the public API, comma-separated, such as https://app.example.com."
     )
     rbac_enabled: bool = _row(
         False,
-        "Whether the internal API asks for a signed-in user. Set it before a proxy or another host can reach the port.",
+        "Whether the internal API requires sign-in. Set it before a proxy or another host can reach the port.",
         env="RBAC_ENABLED",
     )
-    upstream_url: str | None = _row(None, "OpenAI base URL of the model gateway, /v1 included. Unset: echo.")
-    upstream_api_key: str | None = _row(None, "Key sent to the upstream.", secret=True)
+    upstream_url: str | None = _row(None, "Base URL of the OpenAI-compatible upstream, including /v1. Unset: echo.")
+    upstream_api_key: str | None = _row(None, "API key to send to the upstream.", secret=True)
     upstream_ca_file: str | None = _row(None, "Certificates (PEM) to trust for the upstream instead of the host's.")
-    upstream_models: tuple[str, ...] = _row((), "Models to list; empty asks the upstream.")
-    upstream_connect_seconds: float = _row(5.0, "Longest wait for a connection to the upstream.")
-    upstream_first_byte_seconds: float = _row(600.0, "Longest wait for the first byte of the upstream's answer.")
-    upstream_total_seconds: float = _row(600.0, "Longest wait for the whole answer of the upstream.")
-    upstream_attempts_seconds: float = _row(600.0, "Longest wait for all attempts of one prompt, over all providers.")
-    upstream_reply_bytes: int = _row(16 * _BYTES, "Longest answer of the upstream, before and after decompression.")
+    upstream_models: tuple[str, ...] = _row((), "Models to list, comma-separated; empty asks the upstream.")
+    upstream_connect_seconds: float = _row(5.0, "Seconds to wait for a connection to the upstream.")
+    upstream_first_byte_seconds: float = _row(600.0, "Seconds to wait for the first byte of the upstream's answer.")
+    upstream_total_seconds: float = _row(600.0, "Seconds to wait for the complete answer of the upstream.")
+    upstream_attempts_seconds: float = _row(600.0, "Seconds for all attempts at one prompt, across all providers.")
+    upstream_reply_bytes: int = _row(16 * _BYTES, "Maximum size of an upstream answer, before and after decompression.")
     provider_key_env: tuple[str, ...] = _row(
         (PROVIDER_VARIABLES,),
-        "Variables that env:NAME may name as the key of a provider, comma-separated; * ends a prefix.",
+        "Variables that env:NAME may name as a provider's API key, comma-separated; * ends a prefix.",
     )
     provider_key_dirs: tuple[str, ...] = _row(
-        (), "Folders whose files file:/PATH may name as the key of a provider, comma-separated; empty for none."
+        (), "Folders whose files file:/PATH may name as a provider's API key, comma-separated; empty allows none."
     )
-    prices: str | None = _row(None, "File of prices (JSON) to look into before the built-in ones.")
+    prices: str | None = _row(None, "Price file (JSON) that overrides the built-in prices.")
     budget_reply_tokens: int = _row(
-        16_384, "Tokens of one choice to reserve in budgets when neither request nor price table has a limit."
+        16_384, "Tokens to reserve for each choice when neither the request nor the price table sets a limit."
     )
-    shield_mode: str = _row("block", "What a BLOCK does.", choices=("block", "observe"))
+    shield_mode: str = _row(
+        "block", "Whether a BLOCK verdict is enforced or only recorded.", choices=("block", "observe")
+    )
     unscannable: str = _row(
         "allow",
-        "What to do with parts that the shield cannot read (images, audio, files). Each is recorded.",
+        "What to do with parts that the shield cannot scan: images, audio, files. The gateway records each.",
         choices=("allow", "review", "block"),
     )
-    outbound_action: str = _row("block", "What an outbound BLOCK does.", choices=("block", "redact"))
-    tool_injection: bool = _row(True, "Whether tool descriptions and schemas are scanned for injection.")
+    outbound_action: str = _row(
+        "block",
+        "Whether a BLOCK verdict on a reply withholds the reply or masks the matches.",
+        choices=("block", "redact"),
+    )
+    tool_injection: bool = _row(True, "Whether to scan tool descriptions and schemas for injection.")
     scan_paths: tuple[str, ...] = _row(
-        (), "Folders whose files a security scan may read, comma-separated; empty for none."
+        (), "Folders whose files a security scan may read, comma-separated; empty allows none."
     )
-    max_text_chars: int = _row(MAX_TEXT_CHARS, "Longest text of a scan, in code points.")
-    max_chat_chars: int = _row(MAX_CHAT_CHARS, "Most code points of all texts of one chat request together.")
-    max_messages: int = _row(2_000, "Most messages of one chat request.")
-    max_chat_body_bytes: int = _row(16 * _BYTES, "Longest body of a chat request.")
-    max_scan_body_bytes: int = _row(4 * _BYTES, "Longest body of a scan request.")
-    max_body_bytes: int = _row(1 * _BYTES, "Longest body of any other request.")
+    max_text_chars: int = _row(MAX_TEXT_CHARS, "Maximum length of a scanned text, in code points.")
+    max_chat_chars: int = _row(MAX_CHAT_CHARS, "Maximum total length of all texts in one chat request, in code points.")
+    max_messages: int = _row(2_000, "Maximum number of messages in one chat request.")
+    max_chat_body_bytes: int = _row(16 * _BYTES, "Maximum body size of a chat request.")
+    max_scan_body_bytes: int = _row(4 * _BYTES, "Maximum body size of a scan request.")
+    max_body_bytes: int = _row(1 * _BYTES, "Maximum body size of any other request.")
     max_requests_in_work: int = _row(
-        2_048, "Requests of one path that a process works on at once; those beyond it are refused with 503."
+        2_048, "Requests that a process handles at once on one path; it refuses further ones with 503."
     )
-    max_wait_seconds: float = _row(2.0, "Longest wait of a request for its turn; one that waited longer gets 503.")
-    mcp_enabled: bool = _row(False, "Whether `serve` speaks MCP over HTTP, on 127.0.0.1.", env="MCP_ENABLED")
-    mcp_port: int = _row(5002, "Port of MCP over HTTP; 0 picks a free one.", env="MCP_PORT")
+    max_wait_seconds: float = _row(2.0, "Seconds that a request may queue before it gets 503.")
+    mcp_enabled: bool = _row(False, "Whether `serve` also serves MCP over HTTP, on 127.0.0.1.", env="MCP_ENABLED")
+    mcp_port: int = _row(5002, "Port for MCP over HTTP; 0 picks a free one.", env="MCP_PORT")
     mcp_api_key: str | None = _row(
-        None, "Key that MCP over HTTP asks for; 16 characters or more.", env="MCP_API_KEY", secret=True
+        None, "Key that MCP over HTTP requires, at least 16 characters.", env="MCP_API_KEY", secret=True
     )
-    retention_traffic_days: int = _row(30, "Days that rows of traffic are kept, 0 for ever.")
-    retention_alerts_days: int = _row(90, "Days that closed alerts are kept, 0 for ever.")
-    retention_audit_days: int = _row(365, "Days that audit events are kept, 0 for ever; the chain still verifies.")
+    retention_traffic_days: int = _row(30, "Days to keep traffic records; 0 keeps them for ever.")
+    retention_alerts_days: int = _row(90, "Days to keep closed alerts; 0 keeps them for ever.")
+    retention_audit_days: int = _row(365, "Days to keep audit events; 0 keeps them for ever. The chain still verifies.")
     audit_sync: str = _row(
         "interval",
-        "When a chat in which nothing was found is on the disk: at most 0.1 s after its answer, later while the disk "
-        "is slow, or always before it.",
+        "When to sync a clean chat to disk: interval, within 0.1 s after the answer (longer if the disk is slow), or "
+        "always, before the answer.",
         choices=("interval", "always"),
     )
-    drain_seconds: float = _row(30.0, "How long SIGTERM waits for what is in flight.")
-    log_level: str = _row("info", "Least level that is logged.", choices=("debug", "info", "warning", "error"))
+    drain_seconds: float = _row(30.0, "Seconds that SIGTERM waits for requests in flight.")
+    log_level: str = _row("info", "Lowest level to log.", choices=("debug", "info", "warning", "error"))
     sources: Mapping[str, str] = field(
         default_factory=dict, repr=False, compare=False
     )  # no setting: where each is from
@@ -270,7 +278,7 @@ def given_sockets(environ: Mapping[str, str] | None = None) -> Mapping[str, int]
         name = names[place] if place < len(names) else ""
         found.setdefault("mcp" if name == "mcp" else "", _FIRST_SOCKET + place)
     if len(found) < int(count):
-        raise SetupError("two sockets were given for the same purpose: name the one for MCP mcp (FileDescriptorName=)")
+        raise SetupError("two sockets have the same purpose: name the socket for MCP mcp (FileDescriptorName=)")
     return found
 
 
@@ -293,7 +301,7 @@ def parse_toml(raw: bytes) -> dict[str, object]:
     try:
         return tomllib.loads(raw.decode())
     except RecursionError as error:
-        raise ValueError("nested too deep") from error
+        raise ValueError("nested too deeply") from error
 
 
 def _read_toml(path: str) -> dict[str, object]:
@@ -307,7 +315,7 @@ def _read_toml(path: str) -> dict[str, object]:
     known = {row.name for row in rows()}
     for name in table:
         if name not in known:
-            meant = hint(name, sorted(known)) or " `serve --show-settings` lists all."
+            meant = hint(name, sorted(known)) or " `serve --show-settings` lists all settings."
             raise SetupError(f"{path} has an unknown setting {name!r}.{meant}", param=name)
     return table
 
@@ -328,44 +336,44 @@ def _check(settings: Settings) -> None:
     if not 1 <= settings.workers <= MOST_WORKERS:
         raise SetupError(f"workers must be 1 to {MOST_WORKERS}", param="workers")
     if settings.workers > 1 and settings.data_dir == ":memory:":
-        raise SetupError("several workers need a data folder that they share: :memory: takes one", param="workers")
+        raise SetupError("several workers need a shared data folder: with :memory:, use one worker", param="workers")
     if settings.database_url not in (None, "", "sqlite", "sqlite:", "sqlite://"):  # not shown: it may hold a password
         raise SetupError(
-            "database_url names a database that this version cannot use: unset it (GATEWAY_DATABASE_URL), "
-            "and name the folder of the SQLite database with --data-dir",
+            "database_url names a database that this version does not support: unset it (GATEWAY_DATABASE_URL), "
+            "and set the folder of the SQLite database with --data-dir",
             param="database_url",
         )
     for row in rows():
         value = getattr(settings, row.name)
         if row.name.startswith(("max_", "upstream_", "budget_")) and isinstance(value, int | float) and value <= 0:
-            raise SetupError(f"{row.name} must be more than 0", param=row.name)
+            raise SetupError(f"{row.name} must be greater than 0", param=row.name)
     if bool(settings.tls_cert) != bool(settings.tls_key):
-        raise SetupError("tls_cert and tls_key go together: give both or none", param="tls_cert")
+        raise SetupError("tls_cert and tls_key go together: set both or neither", param="tls_cert")
     if settings.upstream_url and not settings.upstream_url.startswith(("http://", "https://")):
         raise SetupError("upstream_url must begin with http:// or https://", param="upstream_url")
     for name in settings.provider_key_env:
         if not name or not _VARIABLES.fullmatch(name):
             raise SetupError(
-                f"provider_key_env: {name} is neither the name of a variable nor a prefix and *",
+                f"provider_key_env: {name} is neither a variable name nor a prefix that ends in *",
                 param="provider_key_env",
             )
     for folder in settings.provider_key_dirs:
         if not os.path.isabs(folder):
-            raise SetupError(f"provider_key_dirs: {folder} is no absolute path", param="provider_key_dirs")
+            raise SetupError(f"provider_key_dirs: {folder} is not an absolute path", param="provider_key_dirs")
     for network in settings.trusted_proxies:
         try:
             ipaddress.ip_network(network, strict=False)
         except ValueError:
-            raise SetupError(f"trusted_proxies: {network} is no network", param="trusted_proxies") from None
+            raise SetupError(f"trusted_proxies: {network} is not a network", param="trusted_proxies") from None
     for origin in settings.cors_origins:
         if _ORIGIN.fullmatch(origin) is None or origin.endswith(_DEFAULT_PORTS.get(origin.partition(":")[0], "*")):
             raise SetupError(
-                f"cors_origins: {origin} must be one origin as browsers send it, such as https://app.example.com or "
-                "http://localhost:3000; * is not taken, since any page could then use a key that it gets",
+                f"cors_origins: {origin} must be an origin as browsers send it, such as https://app.example.com or "
+                "http://localhost:3000; * is not allowed, because any web page could then use a key that it obtains",
                 param="cors_origins",
             )
     if not settings.rbac_enabled and not is_loopback(settings.host):
         raise SetupError(
-            f"listening on {settings.host} needs RBAC_ENABLED=true: without it the internal API asks for no user",
+            f"listening on {settings.host} needs RBAC_ENABLED=true: without it the internal API requires no sign-in",
             param="host",
         )
