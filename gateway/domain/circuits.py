@@ -52,7 +52,7 @@ class Circuit:
         """Return the circuit after a permitted request was sent."""
         return replace(self, is_probing=True) if self.is_open else self
 
-    def let_go(self) -> "Circuit":
+    def cancelled(self) -> "Circuit":
         """Return the circuit after a request that was cancelled or says nothing about the provider."""
         return replace(self, is_probing=False)
 

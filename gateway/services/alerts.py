@@ -191,7 +191,7 @@ class Alerts:
             self._store.alerts.insert(tx, alert)
             return alert
         self._store.alerts.change(tx, alert)
-        self._store.alerts.saw(tx, alert, seen.request_id)
+        self._store.alerts.add_sighting(tx, alert, seen.request_id)
         if alert.status is not latest.status:
             self._audit_own(tx, "alert_reopened", latest, alert, note="It was seen again.")
         return alert

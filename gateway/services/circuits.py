@@ -57,7 +57,7 @@ class Circuits:
 
     def let_go(self, provider: Provider) -> None:
         """Note that a request ended in a way that says nothing of the provider."""
-        self._note(provider, self.circuit(provider).let_go())
+        self._note(provider, self.circuit(provider).cancelled())
 
     def succeeded(self, provider: Provider) -> None:
         """Note a good answer. One that follows an opening, also of an earlier process, ends the alert."""

@@ -275,7 +275,7 @@ class DemoData:
         for at in range(self._day.begin_at // _POINT_MS * _POINT_MS + _POINT_MS, self._until_at, _POINT_MS):
             blocks_at = [one for one in self._blocks_at if one <= at]
             score = threat_score(Activity(now_at=at, blocks_at=blocks_at))
-            self._store.trust_audits.note(tx, PosturePoint(at, score, None))
+            self._store.trust_audits.insert_point(tx, PosturePoint(at, score, None))
 
     def _make_budgets(self, tx: AuthorityTransaction) -> None:
         """Make the budgets that the day has spent from. One of them is nearly used up."""

@@ -59,7 +59,7 @@ class EventSender:
     def has_outputs(self) -> bool:
         """Tell whether an output is on, as far as that can be told now."""
         try:
-            return self._store.db.read_now(lambda tx: self._store.event_outputs.is_any_on(tx))
+            return self._store.db.read_now(lambda tx: self._store.event_outputs.any_enabled(tx))
         except StoreUnavailable:
             return False
 

@@ -158,7 +158,7 @@ class Reports(Resource[Report]):
             next_at = schedule.next_at + span * (1 + (now_at - schedule.next_at) // span)
 
             def claim(tx: Transaction, one: ReportSchedule = schedule, at: int = next_at) -> bool:
-                return self._store.report_schedules.put_off(tx, one, next_at=at, now_at=now_at)
+                return self._store.report_schedules.advance(tx, one, next_at=at, now_at=now_at)
 
             if await self._store.db.write(claim):
                 until = next_at - span

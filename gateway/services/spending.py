@@ -126,7 +126,7 @@ class Spending:
         providers: ids and names of who may be paid; a budget of another provider pays nothing. Right also when the job
         for orphans has released it meanwhile.
         """
-        self._store.budgets.let_go(tx, hold_id)
+        self._store.budgets.release(tx, hold_id)
         if used is None:
             return
         now_at = self._clock.now_at()
@@ -193,7 +193,7 @@ class Spending:
             lambda tx: self._store.budgets.orphans(tx, before=before, limit=_ORPHANS_A_TURN)
         )
         if orphans:
-            await self._store.db.write(lambda tx: [self._store.budgets.let_go(tx, one) for one in orphans])
+            await self._store.db.write(lambda tx: [self._store.budgets.release(tx, one) for one in orphans])
 
     def _standings(self, tx: Transaction, budget_ids: Collection[str], now_at: int) -> list[Standing]:
         """Return how these budgets stand, read afresh: a limit may have been changed a moment ago."""
@@ -206,12 +206,12 @@ class Spending:
             if standing.exceeded_at is None:
                 self._raise_exceeded(tx, standing, now_at, "More was spent than its limit.")
         elif standing.soft_at is None and standing.is_soft(now_at):
-            self._store.budgets.note_told(tx, standing, is_soft=True, now_at=now_at)
+            self._store.budgets.mark_alerted(tx, standing, is_soft=True, now_at=now_at)
             title = f"A budget is {standing.budget.soft_pct} % spent"
             self._raise(tx, SOFT_RULE, Severity.MEDIUM, title, "It still has room.", standing, now_at)
 
     def _raise_exceeded(self, tx: Transaction, standing: Standing, now_at: int, what: str) -> None:
-        self._store.budgets.note_told(tx, standing, is_soft=False, now_at=now_at)
+        self._store.budgets.mark_alerted(tx, standing, is_soft=False, now_at=now_at)
         self._raise(tx, EXCEEDED_RULE, Severity.HIGH, "A budget is used up", what, standing, now_at)
 
     def _raise(

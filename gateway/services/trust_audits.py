@@ -84,7 +84,7 @@ class TrustAudits(Resource[TrustAudit]):
             latest = self._store.trust_audits.latest(tx)
             point = replace(self._posture.point(tx), occurred_at=now_at - now_at % POINT_MS)
             self._store.trust_audits.prune_points(tx, before=now_at - POINTS_KEPT_MS)
-            is_first = self._store.trust_audits.note(tx, point)
+            is_first = self._store.trust_audits.insert_point(tx, point)
             return is_first and latest is not None and now_at - latest.occurred_at >= DAY_MS
 
         # Only the worker whose point is the first of its five minutes runs the checks.

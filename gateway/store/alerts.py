@@ -17,7 +17,7 @@ PRUNE = f"""
 """  # noqa: S608
 # An alert keeps its newest requests: each has the slot of its number.
 MAX_SIGHTINGS = 10_000
-SAW = """
+ADD_SIGHTING = """
     INSERT INTO alert_sightings (alert_id, slot, request_id) VALUES (:alert_id, :slot, :request_id)
         ON CONFLICT (alert_id, slot) DO UPDATE SET request_id = excluded.request_id
 """
@@ -33,13 +33,13 @@ class AlertRepository(Table[Alert]):
     def insert(self, tx: Transaction, record: Alert, **extra: object) -> None:
         """Insert a new alert, on which its own request is counted."""
         super().insert(tx, record, **extra)
-        self.saw(tx, record, record.request_id)
+        self.add_sighting(tx, record, record.request_id)
 
-    def saw(self, tx: Transaction, alert: Alert, request_id: str | None) -> None:
+    def add_sighting(self, tx: Transaction, alert: Alert, request_id: str | None) -> None:
         """Record that a request was counted on an alert, whose count is the number of the request."""
         if request_id is not None:
             slot = alert.count % MAX_SIGHTINGS
-            tx.execute(SAW, {"alert_id": alert.id, "slot": slot, "request_id": request_id})
+            tx.execute(ADD_SIGHTING, {"alert_id": alert.id, "slot": slot, "request_id": request_id})
 
     def latest(self, tx: Transaction, fingerprint: str) -> Alert | None:
         return self.one(tx, "WHERE fingerprint = :fingerprint ORDER BY position DESC LIMIT 1", fingerprint=fingerprint)

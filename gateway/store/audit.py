@@ -108,7 +108,7 @@ class AuditRepository:
         head = tx.memo[memo_key] = ChainHead(linked.seq, linked.hash)
         EVENTS.insert(tx, linked)
         row = {"instance_id": instance_id, "seq": head.seq, "hash": head.hash, "genesis": GENESIS_HASH}
-        tx.put_off(SET_HEAD, row, instance_id)
+        tx.defer(SET_HEAD, row, instance_id)
         tx.after_commit(lambda: self._headfile.hold(instance_id, head))
         return linked
 

@@ -17,7 +17,7 @@ class AuthorityTransaction:
 
     def __init__(self, tx: Transaction, generation: Generation) -> None:
         self._generation = generation
-        self.execute, self.query, self.put_off, self.after_commit = tx.execute, tx.query, tx.put_off, tx.after_commit
+        self.execute, self.query, self.defer, self.after_commit = tx.execute, tx.query, tx.defer, tx.after_commit
         self.memo = tx.memo
         self.has_changed = self.is_audited = False
 

@@ -37,7 +37,7 @@ def copy_before_migration(db: Database, path: str, number: int, now_at: int) -> 
 
 
 def drop_needless_copy(db: Database, target: str) -> None:
-    """Remove what `copy_before_migration` made if the schema is as it was: each try would leave another. Blocks."""
-    with suppress(StoreUnavailable, OSError):  # the copy does no harm but for its size
+    """Remove the copy of `copy_before_migration` if the schema is unchanged: each try would leave another. Blocks."""
+    with suppress(StoreUnavailable, OSError):  # a leftover copy only takes space
         if db.read_now(schema_number) < len(MIGRATIONS):
             os.unlink(target)

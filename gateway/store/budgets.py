@@ -1,4 +1,4 @@
-"""Store budgets, their periods, and what requests hold of them."""
+"""Store budgets, their periods, and the reservations of requests."""
 
 from collections.abc import Sequence
 
@@ -62,7 +62,7 @@ class BudgetRepository(AuthorityTable[Budget]):
         tx.execute(FORGET_ALERTS, {"id": budget_id})
 
     def remove(self, tx: AuthorityTransaction, key: str) -> bool:
-        """Delete a budget, its periods, and what is held of it. Return whether it existed."""
+        """Delete a budget with its periods and holds. Return whether it existed."""
         tx.execute("DELETE FROM budget_periods WHERE budget_id = :id", {"id": key})
         tx.execute("DELETE FROM budget_holds WHERE budget_id = :id", {"id": key})
         return super().remove(tx, key)
@@ -84,8 +84,8 @@ class BudgetRepository(AuthorityTable[Budget]):
         tx.execute(HOLD, period | {"id": hold_id, "amount": amount, "held_at": now_at})
         return not standing.has_begun
 
-    def let_go(self, tx: Transaction, hold_id: str) -> tuple[Hold, ...]:
-        """Release all that is held under `hold_id` and return it; the second time there is nothing."""
+    def release(self, tx: Transaction, hold_id: str) -> tuple[Hold, ...]:
+        """Release and return the holds of `hold_id`. A second call finds none."""
         holds = tuple(
             Hold(row["budget_id"], row["begins_at"], row["amount"]) for row in tx.query(HELD_BY, {"id": hold_id})
         )
@@ -97,14 +97,14 @@ class BudgetRepository(AuthorityTable[Budget]):
         return holds
 
     def spend(self, tx: Transaction, budget: Budget, begins_at: int, amount: int) -> Standing:
-        """Add `amount` to what is spent in the period that begins at `begins_at`, and return the new standing."""
+        """Add `amount` to the spending of the period that begins at `begins_at`, and return the new standing."""
         period = {"budget_id": budget.id, "begins_at": begins_at}
         if not tx.execute(MOVE, period | {"spent": amount, "reserved": 0}):
             tx.execute(BEGIN_PERIOD, period)
             tx.execute(MOVE, period | {"spent": amount, "reserved": 0})
         return self._standing(tx, budget, period_of(budget.window, begins_at))
 
-    def note_told(self, tx: Transaction, standing: Standing, *, is_soft: bool, now_at: int) -> None:
+    def mark_alerted(self, tx: Transaction, standing: Standing, *, is_soft: bool, now_at: int) -> None:
         """Record that an alert about the limit, or the soft limit, was raised in this period."""
         tx.execute(BEGIN_PERIOD, _period_of(standing))
         column = "soft_at" if is_soft else "exceeded_at"

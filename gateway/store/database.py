@@ -1,4 +1,4 @@
-"""What repositories and services see of a database, whichever it is. Holds no SQL and no driver."""
+"""The interface of a database, for repositories and services. Holds no SQL and no driver."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
@@ -31,7 +31,7 @@ class Transaction(Protocol):
 
     A write may run more than once until it is committed, so it must not change anything outside the database.
 
-    memo: values that the writes of this group share. The values of an undone write are taken back.
+    memo: values that the writes of a group share. A rollback of one write also restores them.
     """
 
     @property
@@ -44,17 +44,17 @@ class Transaction(Protocol):
     def query(self, sql: str, params: Params = ..., /) -> list[Row]:
         """Run one SELECT and return all its rows."""
 
-    def put_off(self, sql: str, params: Params, key: object = ..., /) -> None:
-        """Run a statement before the next `execute` or `query` of this group, or before its commit.
+    def defer(self, sql: str, params: Params, key: object = ..., /) -> None:
+        """Run a statement before the next `execute` or `query` of the group, or before its commit.
 
         Statements with the same text run together. Of those that also have the same `key`, only the last one runs.
-        An error undoes the write, although `put_off` has returned.
+        An error rolls back the write, although `defer` has returned.
         """
 
     def after_commit(self, call: Callable[[], None], /) -> None:
         """Run `call` after the commit, while no other process can write.
 
-        It must not fail: what was committed stands. It is dropped if the write that asked for it fails.
+        It must not fail, because the commit stands. If the write fails, `call` does not run.
         """
 
 
@@ -82,7 +82,7 @@ class Database(Protocol):
     async def write(self, work: Callable[[Transaction], T], *, is_durable: bool = True) -> T:
         """Run `work` and return its result once it is committed.
 
-        Writes of several callers share one commit. An exception of `work` undoes that work alone and is raised here.
+        Writes of several callers share a commit. An exception of `work` rolls back that work alone and is raised here.
         If the caller is cancelled, the work is still done.
 
         Args:

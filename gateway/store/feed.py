@@ -1,4 +1,4 @@
-"""Find what is new in the tables of traffic and alerts, for the live feed of the dashboard."""
+"""Find new rows of traffic and alerts for the live feed of the dashboard."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

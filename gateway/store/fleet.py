@@ -1,4 +1,4 @@
-"""Store the gateways of a fleet: those that share this database, what each may do alone, and peers with their own."""
+"""Store the gateways that share this database, their leases, and peers that have databases of their own."""
 
 import json
 
@@ -45,7 +45,7 @@ class InstanceRepository(Table[Heartbeat]):
 
 
 class LeaseRepository:
-    """The table of leases: what one process at a time may do."""
+    """The table of leases. The holder of a lease is the only process that may do the job of its name."""
 
     def is_held(self, tx: Transaction, name: str, holder: str, *, now_at: int, until_at: int) -> bool | None:
         """Return whether the holder has a lease, or another process has it; None when it is time to `take` it."""
@@ -70,7 +70,7 @@ class RunningRepository:
     """The table of what serving gateways report about their settings, for commands that check them from a shell."""
 
     def note(self, tx: Transaction, instance_id: str, seen_at: int, facts: str) -> None:
-        """Write what a gateway reports in place of its last report."""
+        """Replace the last report of a gateway."""
         tx.execute(NOTE_RUNNING, {"id": instance_id, "seen_at": seen_at, "facts": facts})
 
     def newest(self, tx: Transaction, *, since: int) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A counter that every process of the host sees at once, and that each change of authority moves on. Knows no SQL."""
+"""A counter in shared memory, which every change of authority increments. Knows no SQL."""
 
 import mmap
 import os

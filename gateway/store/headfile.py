@@ -1,8 +1,7 @@
-"""The end of the audit chain, kept in a small file beside the database, so that a cut-off end is noticed. No SQL.
+"""The head of the audit chain, in a small file beside the database, so that a truncated chain is detected. No SQL.
 
-The file follows the database, never the other way: the end that was committed is held until the disk has it, and then
-written. If the file names an event that the database does not have, it stays as it is, as evidence, until an operator
-removes it.
+The file follows the database, never the other way round: a committed head is held until the disk has it, and then
+written. If the file names an event that the database lacks, the file stays as evidence until an operator removes it.
 """
 
 import json

@@ -37,7 +37,7 @@ class MetricBoard:
                 continue
             self._own = slot
             return self._read(slot)
-        return b""  # more processes than there are slots: this one counts for itself
+        return b""  # more processes than slots: this one is left out of the sums
 
     def close(self) -> None:
         self._words.release()

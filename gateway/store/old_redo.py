@@ -1,4 +1,4 @@
-"""Commit what an earlier version noted in ``gateway.db.redo-NUMBER`` files and did not commit before it was killed.
+"""Commit the chats that a killed earlier version left in ``gateway.db.redo-NUMBER`` files.
 
 That version wrote some chats to a file of its process before it answered them, and committed them a moment later. A
 line holds the CRC-32 of the rest in hex, the id of the traffic row, and a JSON array of three: a version number, the

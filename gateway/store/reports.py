@@ -5,7 +5,7 @@ from gateway.store.database import Transaction
 from gateway.store.table import Table
 
 _TYPE = {"type": "report_type", "format": "report_format"}
-PUT_OFF = """
+ADVANCE = """
     UPDATE report_schedules SET next_at = :next_at
      WHERE id = :id AND enabled = 1 AND next_at = :due_at AND next_at <= :now_at
 """
@@ -30,7 +30,7 @@ class ReportScheduleRepository(Table[ReportSchedule]):
     def __init__(self) -> None:
         super().__init__("report_schedules", ReportSchedule, columns=_TYPE)
 
-    def put_off(self, tx: Transaction, schedule: ReportSchedule, *, next_at: int, now_at: int) -> bool:
+    def advance(self, tx: Transaction, schedule: ReportSchedule, *, next_at: int, now_at: int) -> bool:
         """Move a schedule to its next time. Return whether it was due and no other process had moved it."""
         values = {"id": schedule.id, "due_at": schedule.next_at, "next_at": next_at, "now_at": now_at}
-        return tx.execute(PUT_OFF, values) == 1
+        return tx.execute(ADVANCE, values) == 1

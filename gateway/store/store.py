@@ -157,7 +157,7 @@ def _settle(store: Store, ids: Ids, log: Log) -> Callable[[Transaction], str]:
         if noted is not None and store.audit.hash_at(tx, instance_id, noted.seq) != noted.hash:
             store.headfile.is_trusted = False
             log.error("audit_chain_cut", file=store.headfile.path, noted_seq=noted.seq)
-        else:  # a process that was killed may have committed more than it has noted
+        else:  # a killed process may have committed more than its file says
             head = store.audit.head(tx, instance_id)
             tx.after_commit(lambda: store.headfile.hold(instance_id, head))
         return instance_id

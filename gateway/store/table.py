@@ -5,8 +5,8 @@ from their names when it is made, so a new field needs no new statement. Values 
 of a field selects how its column is stored: an enum by its value, a boolean as 0 or 1, tuples and mappings as JSON.
 A repository gives a `Codec` where the type does not say enough, and keeps its special statements by hand.
 
-Tables that say who may do what are an `AuthorityTable`. It writes through `AuthorityTransaction.change` alone, so that
-every process reads authority again after the commit. `tests/house/test_authority.py` holds the list of these tables.
+A table that decides what a principal may do is an `AuthorityTable`. It writes through `AuthorityTransaction.change`
+alone, so that every process reads authority again after the commit. `tests/house/test_authority.py` lists these tables.
 """
 
 import json
@@ -52,7 +52,7 @@ def json_records(cls: type) -> Codec:
 
 
 class TableReader(Generic[R]):
-    """What can be read from a table, and the private statements of those who write it.
+    """The mapper of a table: what anybody may read, and the statements of those that write.
 
     key: the column that identifies a row. columns: names of columns that differ from their field's, None for a field
     that has no column. extra: columns without a field, whose values are given on every write. changes: the fields
@@ -202,7 +202,7 @@ class Table(TableReader[R]):
 
     def insert(self, tx: Transaction, record: R, **extra: object) -> None:
         """Insert a record. The write fails with `Conflict` if a unique column has its value already."""
-        tx.put_off(self._insert_sql, self.params(record) | extra)
+        tx.defer(self._insert_sql, self.params(record) | extra)
         if self._kept:
             tx.execute(self._prune_sql, {"kept": self._kept})
 

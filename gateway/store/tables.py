@@ -72,7 +72,7 @@ class EventOutputRepository(Table[EventOutput]):
         changes = ("name", "target", "secret", "kinds", "min_severity", "allow_private", "enabled")
         super().__init__("event_outputs", EventOutput, changes=changes)
 
-    def is_any_on(self, tx: Transaction) -> bool:
+    def any_enabled(self, tx: Transaction) -> bool:
         return self.count(tx, "WHERE enabled = 1", most=1) > 0
 
     def progress(self, tx: Transaction, output: EventOutput) -> None:

@@ -1,9 +1,9 @@
 """The writes of a group, in one SQL transaction. Holds no driver.
 
-A write that raises is undone alone. A savepoint for each write would do that, but each statement costs a change of
-threads, because the driver releases the interpreter's lock. So the writes of a group run without savepoints; only if
-one of them raises, the group is undone and each write runs again in a savepoint of its own. For the same reason,
-statements that no write waits for are put off and run together.
+A write that raises is rolled back alone. A savepoint for each write would do that, but each statement costs a switch of
+threads, because the driver releases the interpreter's lock. So the writes of a group run without savepoints. Only if
+one of them raises, the group is rolled back and each write runs again in its own savepoint. For the same reason,
+statements whose result nobody needs are deferred and run together.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ Run = Callable[..., Any]
 
 
 def do_group(run: Run, group: Sequence[PendingWrite]) -> "SqlTransaction":
-    """Do a group of writes in the open transaction, and return what is left to do after the commit.
+    """Run a group of writes in the open transaction, and return it with its calls for after the commit.
 
     Raises:
         StoreUnavailable: the whole group must be given up.
@@ -26,7 +26,7 @@ def do_group(run: Run, group: Sequence[PendingWrite]) -> "SqlTransaction":
     try:
         for write in group:
             if not write.is_abandoned:
-                write.result, write.error = write.work(tx), None  # it may have failed in a group that did not stand
+                write.result, write.error = write.work(tx), None  # an earlier group may have failed
         tx.flush()
         return tx
     except StoreUnavailable:
@@ -58,12 +58,12 @@ class SqlTransaction:
         self.flush()
         return cast(list[Row], self._run(sql, params).fetchall())
 
-    def put_off(self, sql: str, params: Params, key: object = None, /) -> None:
+    def defer(self, sql: str, params: Params, key: object = None, /) -> None:
         rows = self._waiting.setdefault(sql, {})
         rows[len(rows) if key is None else key] = params
 
     def flush(self) -> None:
-        """Run the statements that were put off. One that fails stays, so that no write can hide its error."""
+        """Run the deferred statements. A statement that fails stays, so that no write can hide its error."""
         while self._waiting:
             sql, rows = next(iter(self._waiting.items()))
             self._run(sql, [*rows.values()])
@@ -73,7 +73,7 @@ class SqlTransaction:
         self.calls.append(call)
 
     def do_alone(self, write: PendingWrite) -> None:
-        """Do one write of a group in a savepoint. An exception undoes that write alone and is kept for its caller.
+        """Run one write of a group in a savepoint. An exception rolls back that write alone and goes to its caller.
 
         Raises:
             StoreUnavailable: the whole group must be given up.

@@ -18,7 +18,7 @@ class TrustAuditRepository(Table[TrustAudit]):
         """Return the newest run, or None before the first."""
         return self.one(tx, "ORDER BY id DESC LIMIT 1")
 
-    def note(self, tx: Transaction, point: PosturePoint) -> bool:
+    def insert_point(self, tx: Transaction, point: PosturePoint) -> bool:
         """Store a point and return whether it is the first of its time."""
         return tx.execute(f"{POINTS.insert_sql} ON CONFLICT (occurred_at) DO NOTHING", POINTS.params(point)) == 1
 

@@ -2,14 +2,14 @@
 
 The thread takes all writes that are queued, at most `GROUP_WRITES`, and commits them as one group, so that they share
 the cost of the commit and of the disk. After a group with several callers it waits up to `CALLERS_SECONDS` for as many
-to come back; a single caller never waits for another. Writes without a caller gather for `BEHIND_SECONDS`.
+to write again. A single caller never waits for another. Writes without a caller gather for `BEHIND_SECONDS`.
 
 A group is synced to disk by its commit if one of its writes asks for that. Other groups are synced by the next commit
 after `SYNC_SECONDS`, or by an empty one.
 
-If the disk refuses, callers are told so. Writes without a caller are kept and tried again, and until that succeeds no
-more of them are taken, so that memory stays bounded. If the disk hangs, only the thread waits for it: callers are
-refused after `WAIT_SECONDS`.
+If the disk refuses a group, its callers get an error. Writes without a caller stay in the queue and are retried. Until
+a retry succeeds, the writer accepts no more of them, so that memory stays bounded. If the disk hangs, only the thread
+waits for it: callers get an error after `WAIT_SECONDS`.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from gateway.log import Log
 from gateway.store.database import StoreUnavailable, Transaction
 
 QUEUE_WRITES = 10_000
-CROWD_WRITES = 5_000
+BUSY_WRITES = 5_000
 GROUP_WRITES = 256
 BEHIND_SECONDS = 0.04
 CALLERS_SECONDS = 0.004
@@ -37,10 +37,10 @@ STOP_SECONDS = 10.0
 
 @dataclass(slots=True, eq=False)
 class PendingWrite:
-    """One write in the queue and what became of it.
+    """One write in the queue, and its result.
 
     future: what its caller awaits, None without a caller. is_durable: the disk must have it before the caller goes on.
-    is_abandoned: the caller was refused, so it must not be done any more.
+    is_abandoned: the caller got an error, so the write must not run any more.
     """
 
     work: Callable[[Transaction], Any]
@@ -52,7 +52,7 @@ class PendingWrite:
 
     def deliver(self) -> None:
         """Give the outcome to the caller, in its event loop."""
-        if self.future is None or self.future.done():  # nobody waits any more
+        if self.future is None or self.future.done():  # the caller is gone
             return
         if self.error is not None:
             self.future.set_exception(self.error)
@@ -82,7 +82,7 @@ class Writer:
         self._queue: list[PendingWrite] = []
         self._callers = 0  # how many writes in the queue have a caller
         self._expected = 1  # how many callers the next group waits for
-        self._keeps = False  # writes without a caller were refused by the disk and are in the queue again
+        self._is_retrying = False  # writes without a caller failed and are in the queue again
         self._is_stopping = False
         self._sync_at_seconds = math.inf
         self.has_failed = False
@@ -114,10 +114,10 @@ class Writer:
             timer.cancel()
 
     def write_behind(self, work: Callable[[Transaction], object]) -> bool:
-        if self._keeps:
+        if self._is_retrying:
             raise StoreUnavailable("The database cannot be written now.", retry_after_seconds=1)
         self._put(PendingWrite(work))
-        return len(self._queue) >= CROWD_WRITES
+        return len(self._queue) >= BUSY_WRITES
 
     def _put(self, write: PendingWrite) -> None:
         with self._changed:
@@ -149,7 +149,7 @@ class Writer:
             limit_seconds = None if until_sync_seconds == math.inf else until_sync_seconds
             if not self._changed.wait_for(lambda: self._queue or self._is_stopping, limit_seconds):
                 return ()
-            self._changed.wait_for(self._is_urgent, RETRY_SECONDS if self._keeps else BEHIND_SECONDS)
+            self._changed.wait_for(self._is_urgent, RETRY_SECONDS if self._is_retrying else BEHIND_SECONDS)
             if self._expected > 1:
                 self._changed.wait_for(self._is_complete, CALLERS_SECONDS)
             group = self._queue[:GROUP_WRITES]
@@ -162,7 +162,7 @@ class Writer:
             return group
 
     def _is_urgent(self) -> bool:
-        return self._callers > 0 or self._is_stopping or (len(self._queue) >= GROUP_WRITES and not self._keeps)
+        return self._callers > 0 or self._is_stopping or (len(self._queue) >= GROUP_WRITES and not self._is_retrying)
 
     def _is_complete(self) -> bool:
         return self._callers >= self._expected or self._is_stopping or len(self._queue) >= GROUP_WRITES
@@ -181,7 +181,7 @@ class Writer:
                 self._loop.call_soon_threadsafe(_deliver, group)
 
     def _succeed(self, group: Sequence[PendingWrite], is_durable: bool) -> None:
-        self.has_failed = self._keeps = False
+        self.has_failed = self._is_retrying = False
         self._sync_at_seconds = math.inf if is_durable else min(self._sync_at_seconds, time.monotonic() + SYNC_SECONDS)
         for write in group:
             if write.error is not None and write.future is None:
@@ -201,7 +201,7 @@ class Writer:
             with self._changed:
                 if not self._is_stopping:
                     self._queue[:0] = behind
-                    self._keeps = True
+                    self._is_retrying = True
 
 
 def _deliver(group: Sequence[PendingWrite]) -> None:

@@ -28,7 +28,7 @@ def test_it_lets_one_probe_through_when_the_pause_is_over() -> None:
     assert circuit.status(130) is ProviderStatus.DEGRADED
     probing = circuit.begun()
     assert not probing.may_pass(130)
-    assert probing.let_go().may_pass(130), "a probe that was given up leaves its place to the next"
+    assert probing.cancelled().may_pass(130), "a probe that was given up leaves its place to the next"
 
 
 def test_the_pause_doubles_up_to_five_minutes() -> None:

@@ -390,7 +390,7 @@ async def test_who_comes_faster_than_is_written_is_kept_waiting_and_not_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(writer, "QUEUE_WRITES", 50)
-    monkeypatch.setattr(writer, "CROWD_WRITES", 10)
+    monkeypatch.setattr(writer, "BUSY_WRITES", 10)
     go = threading.Event()
     answered: list[int] = []
     async with room() as here:
@@ -417,7 +417,7 @@ async def test_who_comes_faster_than_is_written_is_kept_waiting_and_not_refused(
 
 
 async def test_nobody_is_kept_waiting_for_long_by_a_writer_that_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "CROWD_WRITES", 0)
+    monkeypatch.setattr(writer, "BUSY_WRITES", 0)
     monkeypatch.setattr("gateway.services.scans.CROWD_SECONDS", 0.01)
     go = threading.Event()
     async with room() as here:

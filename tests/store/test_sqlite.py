@@ -252,7 +252,7 @@ async def test_an_exception_takes_back_its_own_work_alone(store: Store) -> None:
     assert noted == [2, 4]
 
 
-async def test_a_statement_that_is_put_off_and_conflicts_takes_back_its_own_event_alone(store: Store) -> None:
+async def test_a_statement_that_is_defer_and_conflicts_takes_back_its_own_event_alone(store: Store) -> None:
     errors: list[int] = []
 
     async def write(number: int, name: str) -> None:
@@ -260,7 +260,7 @@ async def test_a_statement_that_is_put_off_and_conflicts_takes_back_its_own_even
 
         def work(tx: Transaction) -> None:
             store.audit.append(tx, event)
-            tx.put_off("INSERT INTO meta (name, value) VALUES (:name, 'x')", {"name": name})
+            tx.defer("INSERT INTO meta (name, value) VALUES (:name, 'x')", {"name": name})
 
         try:
             await store.db.write(work)

@@ -66,7 +66,7 @@ ROWS: Mapping[type, tuple[Write, Read, Mapping[str, object]]] = {
     KeyRecord: (lambda s, tx, one: s.keys.insert(tx, one), lambda s, tx, one: s.keys.by_id(tx, one.id), {}),
     Peer: (lambda s, tx, one: s.peers.insert(tx, one), lambda s, tx, one: s.peers.all(tx)[0], {}),
     PolicyRecord: (lambda s, tx, one: s.policies.insert(tx, one), lambda s, tx, one: s.policies.find(tx, one.id), {}),
-    PosturePoint: (lambda s, tx, one: s.trust_audits.note(tx, one), lambda s, tx, one: s.trust_audits.points(tx, since=0)[0], {}),
+    PosturePoint: (lambda s, tx, one: s.trust_audits.insert_point(tx, one), lambda s, tx, one: s.trust_audits.points(tx, since=0)[0], {}),
     Provider: (lambda s, tx, one: s.providers.insert(tx, one), lambda s, tx, one: s.providers.find(tx, one.id), {"origin": "record"}),
     Report: (lambda s, tx, one: s.reports.insert(tx, one, document="text"), lambda s, tx, one: s.reports.document(tx, one.id)[0], {}),
     ReportSchedule: (lambda s, tx, one: s.report_schedules.insert(tx, one), lambda s, tx, one: s.report_schedules.all(tx)[0], {}),
