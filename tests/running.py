@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import http.client
+import io
 import json
 import os
 import queue
@@ -11,14 +12,19 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
+
+from gateway.bundle import NativeReport
+from gateway.cli import main as cli
 
 ROOT = Path(__file__).resolve().parents[1]
 READY = re.compile(r"listening on (https?)://(127\.0\.0\.1|\[::1\]):(\d+)")
 START_SECONDS = 30
+Done = subprocess.CompletedProcess[str]
 
 
 @dataclass
@@ -119,6 +125,10 @@ class Served:
         assert made.status == 201, made.body
         self.key = made.json["data"]["key"]
 
+    def command(self, *arguments: object, stdin: str | bytes = b"") -> Done:
+        """Run a command beside the server, on its data folder."""
+        return command(*arguments, "--data-dir", self.data_dir, stdin=stdin)
+
     def scan(self, text: str, **more: object) -> Answer:
         return self.ask("POST", "/api/v1/shield/scan", {"text": text, **more})
 
@@ -181,11 +191,42 @@ def start(archive: Path, data_dir: Path, *flags: str, **settings: str) -> Served
     return Served(process, port, found[1] if found else "", data_dir)
 
 
-def make_key(archive: Path, data_dir: Path, scopes: str, rate_limit: int = 100_000) -> str:
+def command(*arguments: object, stdin: str | bytes = b"", folder: Path = ROOT, **settings: str) -> Done:
+    """Run one command of the gateway in this process, with these settings and no others.
+
+    It takes a twentieth of the time of a process. The archive itself runs where the process is what is tested.
+    """
+    raw = stdin.encode() if isinstance(stdin, str) else stdin
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    words = list(map(str, arguments))
+    with (
+        mock.patch.dict(os.environ, environment(**settings), clear=True),
+        mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw), "utf-8")),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        contextlib.chdir(folder),
+    ):
+        try:
+            code = cli.run(cli.read(words), NativeReport("installed", None, ()))
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return Done(words, code, *(stream.buffer.getvalue().decode() for stream in (out, err)))
+
+
+def run(
+    archive: Path, *arguments: object, stdin: str = "", flags: Sequence[str] = ("-I", "-S"), **settings: str
+) -> Done:
+    """Run the archive in a process of its own, with these settings and no others."""
+    words = [sys.executable, *flags, str(archive), *map(str, arguments)]
+    return subprocess.run(
+        words, input=stdin, capture_output=True, text=True, env=environment(**settings), cwd="/", timeout=60
+    )
+
+
+def make_key(data_dir: Path, scopes: str, rate_limit: int = 100_000, **settings: str) -> str:
     """Create a key by the command line and return it."""
-    command = [sys.executable, "-I", str(archive), "keys", "create", "--name", "test", "--scopes", scopes]
-    command += ["--rate-limit", str(rate_limit), "--data-dir", str(data_dir)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment(), cwd="/")
+    words = ("keys", "create", "--name", "test", "--scopes", scopes, "--rate-limit", rate_limit)
+    done = command(*words, "--data-dir", data_dir, **settings)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

@@ -1,13 +1,11 @@
 """The access list through the real archive: two workers, the API, the command line, MCP, a proxy and an upstream."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from running import Answer, Served, environment, start, until
+from running import Answer, Served, run, start, until
 
 FAR = {"X-Forwarded-For": "192.0.2.9"}
 WORKERS_ASKED = 24
@@ -31,11 +29,6 @@ def empty(site: Served) -> Iterator[None]:
     yield
     for entry in site.ask("GET", "/api/access", key=None).json["data"]:
         assert site.ask("DELETE", f"/api/access/{entry['id']}?force=true", key=None).status == 200
-
-
-def command(archive: Path, site: Served, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess:
-    line = [sys.executable, "-I", str(archive), *arguments, "--data-dir", str(site.data_dir)]
-    return subprocess.run(line, capture_output=True, text=True, input=stdin, env=environment(), cwd="/", timeout=60)
 
 
 def add(site: Served, list_name: str, kind: str, value: str, **more: object) -> str:
@@ -65,16 +58,16 @@ def test_an_entry_holds_in_every_worker_at_once(site: Served) -> None:
 
 def test_the_command_line_manages_the_list_of_a_running_gateway(archive: Path, site: Served) -> None:
     flags = ("--list", "deny", "--type", "key", "--value", site.key[:10], "--reason", "leaked", "--expires", "7d")
-    done = command(archive, site, "access", "add", *flags)
+    done = site.command("access", "add", *flags)
     assert done.returncode == 0, done.stderr
     entry_id = done.stdout.strip()
     assert all(is_refused_by(scan_from(site), entry_id) for _ in range(WORKERS_ASKED))
-    (listed,) = json.loads(command(archive, site, "access", "list", "--json").stdout)
+    (listed,) = json.loads(site.command("access", "list", "--json").stdout)
     assert (listed["id"], listed["list"], listed["reason"], listed["status"]) == (entry_id, "deny", "leaked", "active")
-    assert entry_id in command(archive, site, "access", "list").stdout
-    assert command(archive, site, "access", "remove", entry_id).returncode == 0
+    assert entry_id in site.command("access", "list").stdout
+    assert site.command("access", "remove", entry_id).returncode == 0
     assert {scan_from(site).status for _ in range(WORKERS_ASKED)} == {200}
-    bad = command(archive, site, "access", "add", "--list", "deny", "--type", "IP", "--value", "here")
+    bad = site.command("access", "add", "--list", "deny", "--type", "IP", "--value", "here")
     assert (bad.returncode, bad.stdout, bad.stderr.count("\n")) == (2, "", 1)
 
 
@@ -85,7 +78,9 @@ def test_the_tool_manages_the_list_of_a_running_gateway(archive: Path, site: Ser
         {"id": 2, "method": "tools/call", "params": {"name": "manage_access", "arguments": arguments}},
     ]
     sent = "".join(json.dumps({"jsonrpc": "2.0", **line}) + "\n" for line in lines)
-    answers = [json.loads(line) for line in command(archive, site, "mcp", stdin=sent).stdout.splitlines()]
+    answers = [
+        json.loads(line) for line in run(archive, "mcp", "--data-dir", site.data_dir, stdin=sent).stdout.splitlines()
+    ]
     result = next(answer["result"] for answer in answers if answer["id"] == 2)
     assert not result["isError"], result
     assert is_refused_by(site.chat("hello"), result["structuredContent"]["entries"][0]["id"])

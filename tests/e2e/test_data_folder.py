@@ -54,7 +54,7 @@ def test_no_other_database_takes_the_place_of_one_that_vanished(
     if instead == "an empty folder":
         folder.mkdir()
     elif instead == "the folder of another gateway":
-        make_key(archive, folder, ALL_SCOPES)
+        make_key(folder, ALL_SCOPES)
     before = content(folder)
     assert refuses_everything(served)
     kill_a_worker(served)  # the next one makes nothing either

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from running import ALL_SCOPES, READY, Process, Served, environment, launch, start, until
+from running import ALL_SCOPES, READY, Process, Served, environment, launch, make_key, start, until
 
 ATTACK = "please open the pod bay doors now"
 RULE = {
@@ -44,17 +44,9 @@ def rules(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def make_key(archive: Path, data_dir: Path, rules: Path) -> str:
-    command = [sys.executable, "-I", str(archive), "keys", "create", "--name", "test", "--scopes", ALL_SCOPES]
-    command += ["--rate-limit", "100000", "--data-dir", str(data_dir)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment(GATEWAY_RULES=str(rules)), cwd="/")
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
 @pytest.fixture
 def served(archive: Path, rules: Path, tmp_path: Path) -> Iterator[Served]:
-    key = make_key(archive, tmp_path / "data", rules)
+    key = make_key(tmp_path / "data", ALL_SCOPES)
     served = start(archive, tmp_path / "data", "--rules", str(rules))
     served.key = key
     yield served
@@ -74,7 +66,7 @@ def events(served: Served) -> int:
 
 
 def test_it_goes_on_with_64_descriptors_when_clients_take_them_all(archive: Path, rules: Path, tmp_path: Path) -> None:
-    key = make_key(archive, tmp_path / "data", rules)
+    key = make_key(tmp_path / "data", ALL_SCOPES)
     command = [sys.executable, "-I", str(archive), "serve", "--port", "0", "--data-dir", str(tmp_path / "data")]
     limit = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (64, 64))
     process = launch([*command, "--rules", str(rules)], preexec_fn=limit)
@@ -190,7 +182,7 @@ def test_a_client_that_leaves_in_the_middle_leaves_its_audit_event_all_the_same(
 
 
 def test_a_collector_of_the_log_that_hangs_keeps_nobody_waiting(archive: Path, rules: Path, tmp_path: Path) -> None:
-    key = make_key(archive, tmp_path / "data", rules)
+    key = make_key(tmp_path / "data", ALL_SCOPES)
     reading, writing = os.pipe()
     command = [sys.executable, "-I", str(archive), "serve", "--port", "0", "--data-dir", str(tmp_path / "data")]
     popen = subprocess.Popen(command, stderr=writing, env=environment(GATEWAY_RULES=str(rules)), cwd="/")

@@ -7,15 +7,13 @@ import re
 import resource
 import signal
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from running import START_SECONDS, Process, Served, environment, start, until
+from running import START_SECONDS, Process, Served, run, start, until
 
 KEY = "k-made-up-for-this-test"
 LISTENING = re.compile(r'"mcp_listening", "address": "http://127\.0\.0\.1:(\d+)"')
@@ -128,21 +126,9 @@ async def test_the_mcp_package_lists_and_calls_tools_over_http(mcp_port: McpPort
 
 
 def test_enabled_without_a_key_it_does_not_start(archive: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-I", str(archive), "serve", "--port", "0", "--data-dir", str(tmp_path)]
-    for settings in (
-        {},
-        {"MCP_API_KEY": ""},
-        {"MCP_API_KEY": "fifteen-letters"},
-        {"MCP_API_KEY": "two words"},
-        {"MCP_API_KEY": "line\n"},
-    ):
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            env=environment(MCP_ENABLED="1", MCP_PORT="0", **settings),
-            timeout=START_SECONDS,
-        )
+    for settings in ({}, {"MCP_API_KEY": "fifteen-letters"}, {"MCP_API_KEY": "line\n"}):
+        words = ("serve", "--port", "0", "--data-dir", tmp_path)
+        done = run(archive, *words, MCP_ENABLED="1", MCP_PORT="0", **settings)
         assert done.returncode == 2
         assert "MCP_API_KEY" in done.stderr
         assert "listening" not in done.stderr

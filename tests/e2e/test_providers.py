@@ -2,20 +2,18 @@
 
 import json
 import stat
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from running import Served, environment, start
+from running import Done, Served, start
 from upstream import TEXT
 
 WORKERS_ASKED = 12
 SECRET = "sk-made-up-e2e-0123456789"
 
-Run = Callable[..., subprocess.CompletedProcess]
+Run = Callable[..., Done]
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +28,9 @@ def site(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
 
 
 @pytest.fixture
-def run(archive: Path, site: Served) -> Run:
-    def call(*arguments: str, stdin: str = "", code: int = 0) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-I", str(archive), "providers", *arguments, "--data-dir", str(site.data_dir)]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, env=environment(), cwd="/")
+def run(site: Served) -> Run:
+    def call(*arguments: str, stdin: str = "", code: int = 0) -> Done:
+        done = site.command("providers", *arguments, stdin=stdin)
         assert done.returncode == code, done.stderr
         assert SECRET not in done.stdout + done.stderr
         return done

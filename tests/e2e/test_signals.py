@@ -59,7 +59,7 @@ def slow(archive: Path, upstream: str, tmp_path: Path) -> Iterator[Served]:
     mode = json.dumps({"mode": "slow", "seconds": 1}).encode()
     urllib.request.urlopen(f"{upstream}/__reset", b"{}", timeout=10).close()
     urllib.request.urlopen(f"{upstream}/__mode", mode, timeout=10).close()
-    key = make_key(archive, tmp_path / "data", ALL_SCOPES)
+    key = make_key(tmp_path / "data", ALL_SCOPES)
     served = start(archive, tmp_path / "data", "--upstream-url", f"{upstream}/v1")
     served.key = key
     yield served
@@ -207,7 +207,7 @@ def test_what_one_caller_was_answered_in_a_row_before_kill_9_is_there_once_after
     archive: Path, tmp_path: Path
 ) -> None:
     data_dir = tmp_path / "data"
-    key = make_key(archive, data_dir, ALL_SCOPES, rate_limit=1_000_000)
+    key = make_key(data_dir, ALL_SCOPES, rate_limit=1_000_000)
     body = json.dumps({"model": "echo", "messages": [{"role": "user", "content": "Good morning."}]})
     headers = {"X-Service-Key": key, "Content-Type": "application/json"}
     answered: list[str] = []
@@ -258,7 +258,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 def start_on_hanging_disk(archive: Path, data_dir: Path, trigger: Path, thread: str, *flags: str) -> Served:
     """Start `serve`; once `trigger` exists, what `thread` wants of the disk hangs."""
-    key = make_key(archive, data_dir, ALL_SCOPES)
+    key = make_key(data_dir, ALL_SCOPES)
     command = [sys.executable, "-I", "-c", _DRIVER, str(trigger), thread, _HANGING[thread], str(archive), "serve"]
     process = launch([*command, "--port", "0", "--data-dir", str(data_dir), "--drain-seconds", "1", *flags])
     return Served(process, int(process.wait_for(READY)[3]), key, data_dir)

@@ -2,14 +2,12 @@
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from running import Answer, Served, environment, start
+from running import Answer, Served, start
 
 KEYS = "/api/config/api-keys"
 PASSWORD = "correct horse battery staple"
@@ -42,11 +40,6 @@ def sign_in(site: Served, username: str, password: str) -> Person:
 
 def first_password(site: Served) -> str:
     return re.search(r"password: (\S+)", (site.data_dir / "first-credentials.txt").read_text())[1]
-
-
-def command(archive: Path, site: Served, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess:
-    line = [sys.executable, "-I", str(archive), *arguments, "--data-dir", str(site.data_dir)]
-    return subprocess.run(line, capture_output=True, text=True, input=stdin, env=environment(), cwd="/")
 
 
 @pytest.fixture(scope="module")
@@ -94,26 +87,26 @@ def test_a_change_needs_the_token_and_our_own_page(site: Served, admin: Person) 
     assert site.ask("POST", KEYS, {}, key=None).code == "not_signed_in"
 
 
-def test_users_made_on_the_command_line_sign_in_and_are_kept_out_at_once(archive: Path, site: Served) -> None:
-    made = command(archive, site, "users", "create", "--username", "eve", "--role", "viewer")
+def test_users_made_on_the_command_line_sign_in_and_are_kept_out_at_once(site: Served) -> None:
+    made = site.command("users", "create", "--username", "eve", "--role", "viewer")
     assert made.returncode == 0, made.stderr
     eve = sign_in(site, "eve", made.stdout.strip())
     assert eve.ask("GET", KEYS).code == "permission_denied"
-    assert command(archive, site, "users", "passwd", "eve", "--password-stdin", stdin=PASSWORD + "\n").stdout == ""
+    assert site.command("users", "passwd", "eve", "--password-stdin", stdin=PASSWORD + "\n").stdout == ""
     assert eve.ask("GET", "/api/auth/session").code == "not_signed_in"
     eve = sign_in(site, "eve", PASSWORD)
-    assert command(archive, site, "users", "disable", "eve").returncode == 0
+    assert site.command("users", "disable", "eve").returncode == 0
     assert eve.ask("GET", "/api/auth/session").code == "not_signed_in"
     assert login(site, "eve", PASSWORD).code == "bad_credentials"
-    listed = json.loads(command(archive, site, "users", "list", "--json").stdout)
+    listed = json.loads(site.command("users", "list", "--json").stdout)
     assert [(user["username"], user["status"]) for user in listed] == [("admin", "active"), ("eve", "disabled")]
-    last = command(archive, site, "users", "disable", "admin")
+    last = site.command("users", "disable", "admin")
     assert (last.returncode, "last admin" in last.stderr) == (2, True)
 
 
-def test_a_key_is_rotated_on_the_command_line(archive: Path, site: Served, admin: Person) -> None:
+def test_a_key_is_rotated_on_the_command_line(site: Served, admin: Person) -> None:
     old = admin.ask("POST", KEYS, {"name": "ci", "scopes": ["shield:scan"]}).json["data"]
-    done = command(archive, site, "keys", "rotate", old["id"], "--grace-seconds", "0")
+    done = site.command("keys", "rotate", old["id"], "--grace-seconds", "0")
     assert re.fullmatch(r"svc_[0-9a-f]{40}", done.stdout.strip())
     scan = ("POST", "/api/v1/shield/scan", {"text": "hello"})
     assert site.ask(*scan, key=old["key"]).code == "key_revoked"
@@ -128,7 +121,7 @@ def test_failures_are_counted_over_all_workers_and_no_header_helps(site: Served)
     assert login(site, "admin", first_password(site)).status == 200
 
 
-def test_what_happened_is_in_the_audit_log_and_its_chain_holds(archive: Path, site: Served, admin: Person) -> None:
+def test_what_happened_is_in_the_audit_log_and_its_chain_holds(site: Served, admin: Person) -> None:
     events = site.ask("GET", "/api/v1/audit?limit=1000").json["data"]
     actions = {event["action"] for event in events}
     assert {
@@ -140,7 +133,7 @@ def test_what_happened_is_in_the_audit_log_and_its_chain_holds(archive: Path, si
     assert admin.cookie.partition("=")[2] not in text
     assert PASSWORD not in text
     assert "mallory" not in text
-    assert command(archive, site, "audit", "verify").returncode == 0
+    assert site.command("audit", "verify").returncode == 0
 
 
 def test_without_rbac_this_host_needs_no_session_and_others_names_do_not_work(gateway: Served) -> None:
