@@ -74,7 +74,7 @@ def test_a_data_folder_that_comes_back_is_used_again_by_old_and_new_workers(serv
     pid = served.process.popen.pid
     until(lambda: len(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()) == 2)
     until(lambda: [served.scan(ATTACK).status for _ in range(8)] == [200] * 8)
-    assert served.process.stop() == 0
+    assert served.process.stop() == 0, "".join(served.process.lines)
 
 
 @pytest.fixture
