@@ -339,7 +339,7 @@ def _check(settings: Settings) -> None:
         raise SetupError("several workers need a shared data folder: with :memory:, use one worker", param="workers")
     if settings.database_url not in (None, "", "sqlite", "sqlite:", "sqlite://"):  # not shown: it may hold a password
         raise SetupError(
-            "database_url names a database that this version does not support: unset it (GATEWAY_DATABASE_URL), "
+            "database_url names a database that this version cannot use: unset it (GATEWAY_DATABASE_URL), "
             "and set the folder of the SQLite database with --data-dir",
             param="database_url",
         )
