@@ -46,14 +46,14 @@ class RiskAcceptance:
     revoked_by: str | None = None
     version: int = 1
 
-    def status(self, now_at: int) -> Literal["active", "expired", "revoked"]:
+    def status_at(self, now_at: int) -> Literal["active", "expired", "revoked"]:
         if self.revoked_at is not None:
             return "revoked"
         return "active" if self.until_at > now_at else "expired"
 
     def covers(self, found: Detection, *, source: "Source", now_at: int) -> bool:
         """Return whether a finding in a text from this source is accepted at `now_at`."""
-        if found.rule != self.rule or self.status(now_at) != "active":
+        if found.rule != self.rule or self.status_at(now_at) != "active":
             return False
         match self.scope:
             case AcceptanceScope.RULE:

@@ -9,7 +9,7 @@ from gateway.codecs import Now
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import InvalidRequest
 from gateway.mcp.jsonrpc import RequestId
-from gateway.operations.internal import INTERNAL_OPERATIONS
+from gateway.operations.every import INTERNAL_OPERATIONS
 from gateway.schema import JsonSchema, decode, json_schema
 from gateway.strict_json import write_json
 

@@ -19,8 +19,7 @@ from gateway.domain.paging import Page, PageQuery
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.field_types import LINE_PATTERN
 from gateway.operations.operation import choice, kind
-from gateway.operations.rows import Noun, paging
-from gateway.operations.views import project
+from gateway.operations.rows import Noun, paging, project
 from gateway.services.access_list import WantedChange, WantedEntry
 
 
@@ -34,28 +33,19 @@ class EntryQuery(PageQuery):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveEntry:
-    """The entry `id`. force: even if that locks the caller out."""
+    """Which entry to remove. force: even if that locks the caller out."""
 
     id: str
     force: Literal["true", "false"] = "false"
 
 
-@dataclass(frozen=True, slots=True)
-class EntryView:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryView(AccessEntry):
     """An entry and its present status."""
 
-    id: str
     list_name: ListName = field(metadata={"json_name": "list"})
     entry_type: EntryType = field(metadata={"json_name": "type"})
-    value: str
-    scope: str
-    reason: str | None
     status: Literal["active", "expired"]
-    hits: int
-    created_at: int
-    created_by: str
-    expires_at: int | None
-    version: int
 
 
 def view_entry(entry: AccessEntry, now_at: int) -> EntryView:
@@ -73,6 +63,12 @@ async def list_entries(
     return Page(tuple(view_entry(entry, now_at) for entry in page.items), page.limit, page.next)
 
 
+async def remove_entry(gateway: Gateway, who: Principal, command: RemoveEntry, context: RequestContext) -> EntryView:
+    """Remove an entry and return it."""
+    removed = await gateway.access_list.remove(who, command.id, context, force=command.force == "true")
+    return view_entry(removed, gateway.clock.now_at())
+
+
 _KINDS = (
     kind(type={"enum": ["IP"]}, value={"pattern": ADDRESS_PATTERN}),
     kind(type={"enum": ["CIDR"]}, value={"pattern": NETWORK_PATTERN}),
@@ -82,13 +78,12 @@ _KINDS = (
 )
 
 _ACCESS = Noun(
-    name="access",
-    path="/api/access",
-    service=lambda gateway: gateway.access_list,
-    gives=EntryView,
+    "access",
+    EntryView,
+    Permission.ACCESS_READ,
+    Permission.ACCESS_MANAGE,
     view=lambda gateway, entry: view_entry(entry, gateway.clock.now_at()),
-    reads=Permission.ACCESS_READ,
-    manages=Permission.ACCESS_MANAGE,
+    service="access_list",
 )
 
 ACCESS_OPERATIONS = (
@@ -116,11 +111,7 @@ ACCESS_OPERATIONS = (
     _ACCESS.remove(
         "Remove an entry; `force=true` in the query even if it locks the caller out. Holds in every worker.",
         takes=RemoveEntry,
-        call=_ACCESS.showing(
-            lambda entries, who, command, context: entries.remove(
-                who, command.id, context, force=command.force == "true"
-            )
-        ),
+        call=remove_entry,
         query=(choice("force", ("true", "false"), "Even if it locks the caller out."),),
     ),
 )

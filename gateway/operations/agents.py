@@ -1,9 +1,8 @@
-"""The rows of agents, public and internal. Rules are kept in `services.agents`."""
+"""The rows of agents, public and internal. The rules are in `services.agents`."""
 
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from gateway.app import Gateway
 from gateway.domain.agents import (
     MAX_AGENT_LIMIT,
     AgentFilter,
@@ -12,10 +11,9 @@ from gateway.domain.agents import (
     AgentStatus,
     AgentView,
 )
-from gateway.domain.paging import Page
-from gateway.domain.principals import Permission, Principal, RequestContext, Scope
+from gateway.domain.principals import Permission, Scope
 from gateway.operations.operation import choice, text
-from gateway.operations.rows import Noun, paging, public, whole
+from gateway.operations.rows import Noun, paging, public
 from gateway.schema import Bounds
 from gateway.services.agents import MAX_IMPORT, Imported, Name, WantedAgent
 
@@ -42,23 +40,11 @@ class PatchAgent(WantedAgent):
     name: None = field(default=None, metadata={"json_name": None})
 
 
-async def list_agents(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[AgentView]:
-    """Return the inventory as one page."""
-    return whole(await gateway.agents.views())
-
-
-_AGENTS = Noun(
-    name="agents",
-    path="/api/agents",
-    service=lambda gateway: gateway.agents,
-    gives=AgentView,
-    reads=Permission.AGENTS_READ,
-    manages=Permission.AGENTS_MANAGE,
-)
+_AGENTS = Noun("agents", AgentView, Permission.AGENTS_READ, Permission.AGENTS_MANAGE)
 
 PUBLIC_AGENT_OPERATIONS = (
     public(
-        _AGENTS.list("List the agents that use the gateway, newest first, with their last 24 hours.", call=list_agents),
+        _AGENTS.list("List the agents that use the gateway, newest first, with their last 24 hours.", method="views"),
         "agents.list",
         Scope.AGENTS_READ,
     ),
@@ -80,7 +66,7 @@ AGENT_OPERATIONS = (
         NewAgent,
         "Register an agent: `name`, `owner`?, `role`?, `model`?, `tools`?, `tags`?, `status`?.",
         verb="register",
-        call=lambda gateway, who, command, context: gateway.agents.register(who, command, context),
+        method="register",
     ),
     _AGENTS.row(
         "import",

@@ -40,14 +40,7 @@ def case_schema() -> JsonSchema:
     return joined(json_schema(Alert, written=True), json_schema(AlertCase, written=True), "timeline")
 
 
-_ALERTS = Noun(
-    name="alerts",
-    path="/api/alerts",
-    service=lambda gateway: gateway.alerts,
-    gives=Alert,
-    reads=Permission.ALERTS_READ,
-    manages=Permission.ALERTS_MANAGE,
-)
+_ALERTS = Noun("alerts", Alert, Permission.ALERTS_READ, Permission.ALERTS_MANAGE)
 
 ALERT_OPERATIONS = (
     _ALERTS.list(

@@ -13,11 +13,9 @@ from gateway.domain.budgets import (
     BudgetWindow,
     Standing,
 )
-from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.operations.operation import ById, kind
-from gateway.operations.rows import Noun, whole, with_id
-from gateway.operations.views import project
+from gateway.operations.rows import Noun, project, with_id
 from gateway.schema import JsonSchema
 from gateway.services.budgets import ChangedBudget, WantedBudget, WantedOverride, shown_amount
 
@@ -87,10 +85,15 @@ def view_budget(standing: Standing, now_at: int) -> BudgetView:
     )
 
 
-async def list_budgets(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[BudgetView]:
-    """Return all budgets as one page."""
-    now_at = gateway.clock.now_at()
-    return whole(tuple(view_budget(standing, now_at) for standing in await gateway.budgets.standings()))
+async def show_budget(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> BudgetView:
+    """Return one budget."""
+    return view_budget(await gateway.budgets.standing(command.id), gateway.clock.now_at())
+
+
+async def end_override(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> BudgetView:
+    """End the override of a budget before its time."""
+    standing = await gateway.budgets.override(who, command.id, None, context)
+    return view_budget(standing, gateway.clock.now_at())
 
 
 _USD: dict[str, JsonSchema] = {"unit": {"enum": ["usd"]}, "limit": {"maximum": MAX_AMOUNT // MICRO}}
@@ -102,19 +105,17 @@ _OF_SOME: dict[str, JsonSchema] = {
 }
 
 _BUDGETS = Noun(
-    name="budgets",
-    path="/api/budgets",
-    service=lambda gateway: gateway.budgets,
-    gives=BudgetView,
+    "budgets",
+    BudgetView,
+    Permission.BUDGETS_READ,
+    Permission.BUDGETS_MANAGE,
     view=lambda gateway, standing: view_budget(standing, gateway.clock.now_at()),
-    reads=Permission.BUDGETS_READ,
-    manages=Permission.BUDGETS_MANAGE,
 )
 
 BUDGET_OPERATIONS = (
     _BUDGETS.list(
         "List the budgets, oldest first: what is spent, reserved and left, and when the period ends.",
-        call=list_budgets,
+        method="standings",
     ),
     _BUDGETS.create(
         WantedBudget,
@@ -128,7 +129,7 @@ BUDGET_OPERATIONS = (
     ),
     _BUDGETS.show(
         "Show one budget and how it stands.",
-        call=_BUDGETS.showing(lambda budgets, who, command, context: budgets.standing(command.id)),
+        call=show_budget,
     ),
     _BUDGETS.change(
         ChangedBudget, "Change `limit`, `soft_pct`, `action` or `name` of a budget; `version` or `If-Match` guards."
@@ -138,14 +139,13 @@ BUDGET_OPERATIONS = (
         "POST /{id}/override",
         "Raise the limit of a budget to `limit` until `until`, for a `reason`.",
         takes=with_id(WantedOverride),
-        call=_BUDGETS.showing(lambda budgets, who, wanted, context: budgets.override(who, wanted.id, wanted, context)),
     ),
     _BUDGETS.row(
         "override.end",
         "DELETE /{id}/override",
         "Let the limit of a budget hold again before its override ends.",
         takes=ById,
-        call=_BUDGETS.showing(lambda budgets, who, wanted, context: budgets.override(who, wanted.id, None, context)),
+        call=end_override,
     ),
     _BUDGETS.remove("Remove a budget and what was counted in it."),
 )

@@ -15,8 +15,7 @@ from gateway.domain.event_outputs import (
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.operations.operation import ById, kind
-from gateway.operations.rows import Noun, whole
-from gateway.operations.views import project
+from gateway.operations.rows import Noun, project, whole
 from gateway.schema import JsonSchema
 from gateway.services.event_outputs import ChangedOutput, NewOutput, Tried
 
@@ -72,13 +71,11 @@ def _of(one: OutputKind, promise: str, **properties: JsonSchema) -> JsonSchema:
 
 
 _OUTPUTS = Noun(
-    name="event_outputs",
-    path="/api/event-outputs",
-    service=lambda gateway: gateway.event_outputs,
-    gives=OutputView,
+    "event_outputs",
+    OutputView,
+    Permission.SETTINGS_READ,
+    Permission.SETTINGS_MANAGE,
     view=lambda gateway, output: _view(output, 0),
-    reads=Permission.SETTINGS_READ,
-    manages=Permission.SETTINGS_MANAGE,
 )
 
 EVENT_OUTPUT_OPERATIONS = (
@@ -99,9 +96,8 @@ EVENT_OUTPUT_OPERATIONS = (
     _OUTPUTS.row(
         "test",
         "POST /{id}/test",
-        "Send one test event now, and say what became of it.",
+        "Send one test event now, and say whether it arrived.",
         takes=ById,
         gives=Tried,
-        call=lambda gateway, who, command, context: gateway.event_outputs.test(who, command.id, context),
     ),
 )

@@ -1,9 +1,57 @@
-"""All operations that the server answers, and those that the OpenAPI document describes."""
+"""All operations: the public API `/api/v1` and `/metrics`, the internal API `/api`, and the dashboard."""
 
-from gateway.operations.internal import INTERNAL_OPERATIONS
-from gateway.operations.operation import Door
-from gateway.operations.probes import PAGE_OPERATIONS
-from gateway.operations.public import OPERATIONS
+from gateway.operations.access_list import ACCESS_OPERATIONS
+from gateway.operations.agents import AGENT_OPERATIONS, PUBLIC_AGENT_OPERATIONS
+from gateway.operations.alerts import ALERT_OPERATIONS, PUBLIC_ALERT_OPERATIONS
+from gateway.operations.audit import AUDIT_OPERATIONS, PUBLIC_AUDIT_OPERATIONS
+from gateway.operations.budgets import BUDGET_OPERATIONS
+from gateway.operations.edges import FEED_OPERATIONS, OPENAI_OPERATIONS, PAGE_OPERATIONS, PROBE_OPERATIONS
+from gateway.operations.event_outputs import EVENT_OUTPUT_OPERATIONS
+from gateway.operations.fleet import FLEET_OPERATIONS, PUBLIC_FLEET_OPERATIONS
+from gateway.operations.keys import KEY_OPERATIONS, POLICY_OPERATIONS
+from gateway.operations.providers import PROVIDER_OPERATIONS
+from gateway.operations.reports import REPORT_OPERATIONS
+from gateway.operations.risk_acceptances import ACCEPTANCE_OPERATIONS, PUBLIC_ACCEPTANCE_OPERATIONS
+from gateway.operations.self_checks import PUBLIC_CHECK_OPERATIONS, SECURITY_SCAN_OPERATIONS, TRUST_AUDIT_OPERATIONS
+from gateway.operations.settings import ABOUT_OPERATIONS, SETTING_OPERATIONS
+from gateway.operations.shield import PUBLIC_SHIELD_OPERATIONS, SHIELD_OPERATIONS
+from gateway.operations.traffic import TRAFFIC_OPERATIONS
+from gateway.operations.users import SIGN_IN_OPERATIONS, USER_OPERATIONS
 
-ALL_OPERATIONS = OPERATIONS + INTERNAL_OPERATIONS + PAGE_OPERATIONS
-DESCRIBED_OPERATIONS = tuple(row for row in ALL_OPERATIONS if row.door is not Door.PAGE)
+INTERNAL_OPERATIONS = (
+    *SIGN_IN_OPERATIONS,
+    *KEY_OPERATIONS,
+    *USER_OPERATIONS,
+    *ACCESS_OPERATIONS,
+    *POLICY_OPERATIONS,
+    *PROVIDER_OPERATIONS,
+    *BUDGET_OPERATIONS,
+    *ACCEPTANCE_OPERATIONS,
+    *TRUST_AUDIT_OPERATIONS,
+    *AUDIT_OPERATIONS,
+    *REPORT_OPERATIONS,
+    *SECURITY_SCAN_OPERATIONS,
+    *EVENT_OUTPUT_OPERATIONS,
+    *SETTING_OPERATIONS,
+    *ALERT_OPERATIONS,
+    *AGENT_OPERATIONS,
+    *TRAFFIC_OPERATIONS,
+    *FLEET_OPERATIONS,
+    *SHIELD_OPERATIONS,
+    *FEED_OPERATIONS,
+    *ABOUT_OPERATIONS,
+)
+PUBLIC_OPERATIONS = (
+    *PROBE_OPERATIONS,
+    PUBLIC_SHIELD_OPERATIONS[0],
+    *OPENAI_OPERATIONS,
+    *PUBLIC_SHIELD_OPERATIONS[1:],
+    *PUBLIC_AGENT_OPERATIONS,
+    *PUBLIC_FLEET_OPERATIONS,
+    *PUBLIC_ALERT_OPERATIONS,
+    *PUBLIC_AUDIT_OPERATIONS,
+    *PUBLIC_CHECK_OPERATIONS,
+    *PUBLIC_ACCEPTANCE_OPERATIONS,
+)
+DESCRIBED_OPERATIONS = PUBLIC_OPERATIONS + INTERNAL_OPERATIONS
+ALL_OPERATIONS = DESCRIBED_OPERATIONS + PAGE_OPERATIONS

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from gateway.domain.fleet import FleetView, Peer
 from gateway.domain.principals import Permission, Scope
 from gateway.operations.operation import time
-from gateway.operations.rows import Noun, public, row
-from gateway.operations.views import project
+from gateway.operations.rows import Noun, project, public, row
 from gateway.services.fleet_peers import WantedPeer, source_of_key
 
 
@@ -50,13 +49,12 @@ _FLEET = row(
     query=(time("since", "Heard of at or after: an RFC 3339 time, a date, or an age such as 5m."),),
 )
 _PEERS = Noun(
-    name="fleet.peers",
-    path="/api/fleet/peers",
-    service=lambda gateway: gateway.fleet_peers,
-    gives=PeerView,
+    "fleet.peers",
+    PeerView,
+    Permission.FLEET_READ,
+    Permission.SETTINGS_MANAGE,
     view=lambda gateway, peer: view_peer(peer),
-    reads=Permission.FLEET_READ,
-    manages=Permission.SETTINGS_MANAGE,
+    service="fleet_peers",
 )
 
 PUBLIC_FLEET_OPERATIONS = (public(_FLEET, "fleet.show", Scope.FLEET_READ),)

@@ -1,4 +1,4 @@
-"""The rows of API keys on the internal API, and the views of a key. The rules are in `services.keys`."""
+"""The rows of API keys and their policies. The rules are in `services.keys` and `services.policies`."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -12,13 +12,13 @@ from gateway.domain.keys import (
     KeyRecord,
     NewKey,
 )
+from gateway.domain.policies import PolicyRecord
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
+from gateway.field_types import PlainName
 from gateway.operations.operation import ById
-from gateway.operations.rows import Noun, PageOf100, paging
-from gateway.operations.views import project
+from gateway.operations.rows import Noun, PageOf100, paging, project
 from gateway.schema import Bounds
-
-Status = Literal["active", "revoked", "expired"]
+from gateway.services.policies import WantedPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +29,25 @@ class RotateKey:
     grace_seconds: Annotated[int, Bounds(0, MAX_GRACE_SECONDS)] = DEFAULT_GRACE_SECONDS
 
 
-@dataclass(frozen=True, slots=True)
-class KeyView:
-    """The record of a key and its present status. Never holds the key itself."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeySummary:
+    """What every view of a key shows. No view holds the key itself, except that of a new key."""
 
     id: str
     name: str
     prefix: str
     scopes: tuple[Scope, ...]
     rate_limit: int
-    status: Status
+    status: Literal["active", "revoked", "expired"]
     created_at: int
-    created_by: str
     expires_at: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyView(KeySummary):
+    """The record of a key and its present status."""
+
+    created_by: str
     revoked_at: int | None
     last_used_at: int | None
     rotated_from: str | None
@@ -50,26 +56,26 @@ class KeyView:
     models: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CreatedKeyView:
-    """A new key. This answer alone contains the key itself."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedKeyView(KeySummary):
+    """A new key. Only this answer contains the key itself."""
 
-    id: str
     key: str = field(repr=False)
-    name: str
-    prefix: str
-    scopes: tuple[Scope, ...]
-    rate_limit: int
-    status: Status
-    created_at: int
-    expires_at: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RotatedKeyView(CreatedKeyView):
     """A new key that replaces another. rotated_from: the id of the replaced key."""
 
     rotated_from: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPolicy(WantedPolicy):
+    """A policy to create. A field that is left out has the default of a gateway without settings."""
+
+    name: PlainName
+    version: None = field(default=None, metadata={"json_name": None})
 
 
 def view_key(record: KeyRecord, now_at: int) -> KeyView:
@@ -92,14 +98,14 @@ async def rotate_key(gateway: Gateway, who: Principal, command: RotateKey, conte
 
 
 _KEYS = Noun(
-    name="keys",
-    path="/api/config/api-keys",
-    service=lambda gateway: gateway.keys,
-    gives=KeyView,
+    "keys",
+    KeyView,
+    Permission.API_KEYS_READ,
+    Permission.API_KEYS_MANAGE,
     view=lambda gateway, record: view_key(record, gateway.clock.now_at()),
-    reads=Permission.API_KEYS_READ,
-    manages=Permission.API_KEYS_MANAGE,
+    path="/api/config/api-keys",
 )
+_POLICIES = Noun("policies", PolicyRecord, Permission.POLICIES_READ, Permission.POLICIES_MANAGE)
 
 KEY_OPERATIONS = (
     _KEYS.list("List the API keys, newest first.", takes=PageOf100, query=paging(MAX_KEY_LIMIT)),
@@ -120,7 +126,6 @@ KEY_OPERATIONS = (
         "POST /{id}/revoke",
         "Revoke an API key. It is refused from now on, by every worker.",
         takes=ById,
-        call=_KEYS.showing(lambda keys, who, command, context: keys.revoke(who, command.id, context)),
     ),
     _KEYS.row(
         "rotate",
@@ -132,4 +137,14 @@ KEY_OPERATIONS = (
         status=201,
         has_secret=True,
     ),
+)
+POLICY_OPERATIONS = (
+    _POLICIES.list("List the policies, oldest first."),
+    _POLICIES.create(NewPolicy, "Create a policy: `name`, `mode`?, thresholds?, `category_actions`?, `capture`?."),
+    _POLICIES.show("Show one policy, by id or name."),
+    _POLICIES.change(
+        WantedPolicy,
+        "Change a policy; it holds for its keys at their next request. `version` or `If-Match` guards.",
+    ),
+    _POLICIES.remove("Remove a policy that no key has."),
 )

@@ -12,8 +12,7 @@ from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.domain.providers import UPSTREAM, Origin, Provider, ProviderType
 from gateway.errors import Conflict, NotFound
 from gateway.operations.operation import ById, kind
-from gateway.operations.rows import Noun, whole
-from gateway.operations.views import project
+from gateway.operations.rows import Noun, project, whole
 from gateway.services.provider_test import ProviderTestResult
 from gateway.services.providers import ChangedProvider, ModelPrice, NewProvider
 
@@ -106,9 +105,9 @@ async def list_providers(
     return whole(tuple(view_provider(gateway, provider) for provider in await all_providers(gateway)))
 
 
-async def show_provider(gateway: Gateway, id_or_name: str) -> ProviderView:
+async def show_provider(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> ProviderView:
     """Return one provider."""
-    return view_provider(gateway, await find_provider(gateway, id_or_name))
+    return view_provider(gateway, await find_provider(gateway, command.id))
 
 
 async def change_provider(gateway: Gateway, who: Principal, command: Any, context: RequestContext) -> ProviderView:
@@ -132,15 +131,7 @@ def _model_price(price: Price) -> ModelPrice:
     return ModelPrice(input=price.input / MICRO, output=price.output / MICRO, max_reply_tokens=price.max_reply_tokens)
 
 
-_PROVIDERS = Noun(
-    name="providers",
-    path="/api/providers",
-    service=lambda gateway: gateway.providers,
-    gives=ProviderView,
-    view=view_provider,
-    reads=Permission.PROVIDERS_READ,
-    manages=Permission.PROVIDERS_MANAGE,
-)
+_PROVIDERS = Noun("providers", ProviderView, Permission.PROVIDERS_READ, Permission.PROVIDERS_MANAGE, view=view_provider)
 
 PROVIDER_OPERATIONS = (
     _PROVIDERS.list("List the providers, oldest first, the one of the settings last.", call=list_providers),
@@ -156,7 +147,7 @@ PROVIDER_OPERATIONS = (
     ),
     _PROVIDERS.show(
         "Show one provider, by id or name. Its key is never shown.",
-        call=lambda gateway, who, command, context: show_provider(gateway, command.id),
+        call=show_provider,
     ),
     _PROVIDERS.change(
         ChangedProvider,

@@ -13,22 +13,8 @@ async def make_report(gateway: Gateway, who: Principal, command: NewReport, cont
     return (await gateway.reports.make(who, command, context)).report
 
 
-_REPORTS = Noun(
-    name="reports",
-    path="/api/reports",
-    service=lambda gateway: gateway.reports,
-    gives=Report,
-    reads=Permission.REPORTS_READ,
-    manages=Permission.REPORTS_MANAGE,
-)
-_SCHEDULES = Noun(
-    name="report_schedules",
-    path="/api/report-schedules",
-    service=lambda gateway: gateway.report_schedules,
-    gives=ReportSchedule,
-    reads=Permission.REPORTS_READ,
-    manages=Permission.REPORTS_MANAGE,
-)
+_REPORTS = Noun("reports", Report, Permission.REPORTS_READ, Permission.REPORTS_MANAGE)
+_SCHEDULES = Noun("report_schedules", ReportSchedule, Permission.REPORTS_READ, Permission.REPORTS_MANAGE)
 
 REPORT_OPERATIONS = (
     _REPORTS.list("List the reports that are kept, newest first.", takes=PageOf20, query=paging(MAX_REPORTS, 20)),
@@ -44,6 +30,7 @@ REPORT_OPERATIONS = (
         "GET /{id}",
         "Download the document of one report, whole by itself.",
         takes=ById,
+        call=None,
         gives=None,
         answer=Answer.BARE,
     ),

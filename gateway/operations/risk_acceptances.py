@@ -7,8 +7,7 @@ from gateway.app import Gateway
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.domain.risk_acceptances import MAX_ACCEPTANCE_LIMIT, AcceptanceScope, RiskAcceptance
 from gateway.operations.operation import ById, kind
-from gateway.operations.rows import Noun, PageOf100, paging, public
-from gateway.operations.views import project
+from gateway.operations.rows import Noun, PageOf100, paging, project, public
 from gateway.schema import JsonSchema
 from gateway.services.new_verdicts import NewVerdict
 from gateway.services.risk_acceptances import ChangedAcceptance, WantedAcceptance
@@ -19,27 +18,15 @@ _NO: JsonSchema = {"const": False}
 _OF_ANY_KEY = dict.fromkeys(("key", "digest", "alert"), _NONE)
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptanceView:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptanceView(RiskAcceptance):
     """A risk acceptance and its present status."""
 
-    id: str
-    scope: AcceptanceScope
-    rule: str
-    agent: str | None
-    key: str | None
-    digest: str | None
-    reason: str
-    status: Literal["active", "expired", "revoked"]
-    accepted_at: int
-    accepted_by: str
     until_at: int = field(metadata={"json_name": "until"})
-    revoked_at: int | None
-    revoked_by: str | None
-    version: int
+    status: Literal["active", "expired", "revoked"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MadeAcceptance(AcceptanceView):
     """A new risk acceptance. new_verdict: what the request it was created for would get now."""
 
@@ -48,7 +35,7 @@ class MadeAcceptance(AcceptanceView):
 
 def view_acceptance(one: RiskAcceptance, now_at: int) -> AcceptanceView:
     """Return the view of an acceptance at `now_at`."""
-    return project(AcceptanceView, one, status=one.status(now_at))
+    return project(AcceptanceView, one, status=one.status_at(now_at))
 
 
 async def create_acceptance(
@@ -57,7 +44,7 @@ async def create_acceptance(
     """Accept a risk, and show the new verdict of the request."""
     one = await gateway.risk_acceptances.create(who, command, context, rules=await gateway.rules.ids())
     verdict = await gateway.new_verdicts.after(one, request=command.request, alert=command.alert)
-    return project(MadeAcceptance, one, status=one.status(gateway.clock.now_at()), new_verdict=verdict)
+    return project(MadeAcceptance, one, status=one.status_at(gateway.clock.now_at()), new_verdict=verdict)
 
 
 def _of(
@@ -68,13 +55,11 @@ def _of(
 
 
 _ACCEPTANCES = Noun(
-    name="risk_acceptances",
-    path="/api/risk-acceptances",
-    service=lambda gateway: gateway.risk_acceptances,
-    gives=AcceptanceView,
+    "risk_acceptances",
+    AcceptanceView,
+    Permission.RISK_ACCEPTANCES_READ,
+    Permission.RISK_ACCEPTANCES_MANAGE,
     view=lambda gateway, one: view_acceptance(one, gateway.clock.now_at()),
-    reads=Permission.RISK_ACCEPTANCES_READ,
-    manages=Permission.RISK_ACCEPTANCES_MANAGE,
 )
 _LIST = _ACCEPTANCES.list(
     "List the risk acceptances, newest first.", takes=PageOf100, query=paging(MAX_ACCEPTANCE_LIMIT)
@@ -113,8 +98,5 @@ ACCEPTANCE_OPERATIONS = (
         "DELETE /{id}",
         "Revoke a risk acceptance. Its record stays in the list.",
         takes=ById,
-        call=_ACCEPTANCES.showing(
-            lambda acceptances, who, command, context: acceptances.revoke(who, command.id, context)
-        ),
     ),
 )

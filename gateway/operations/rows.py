@@ -1,18 +1,20 @@
-"""Short ways to write rows: `row` for any operation, `Noun` for the five that most kept records have.
+"""Short ways to write rows: `row` for any operation, `Noun` for those of one kind of record, `project` for views.
 
-A row says `needs` once and its door follows: a scope belongs to an API key, a permission to a session. `Noun` calls the
-method of its service that has the row's name, so a row that needs an `if` passes a `call` of its own.
+The door of a row follows from `needs`: a scope belongs to an API key, a permission to a session. A row of a `Noun`
+calls the service method of its name and shows the result; a row that needs other code passes a `call` of its own.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, make_dataclass, replace
-from typing import Any, TypedDict, Unpack
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, make_dataclass, replace
+from typing import Any, TypedDict, TypeVar, Unpack, cast
 
 from gateway.app import Gateway
 from gateway.domain.paging import DEFAULT_LIMIT, Page, PageQuery
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.operations.operation import Answer, ById, Call, Door, Operation, Parameter, cursor, limit
 from gateway.schema import JsonSchema
+
+T = TypeVar("T")
 
 
 class Options(TypedDict, total=False):
@@ -65,6 +67,15 @@ def public(twin: Operation, name: str, scope: Scope, summary: str = "") -> Opera
     return replace(twin, name=name, route=route, door=Door.KEY, needs=scope, summary=summary or twin.summary)
 
 
+def project(cls: type[T], record: object, **others: object) -> T:
+    """Return a `cls` with the values of `record` in its fields of the same names. others: values of all other fields.
+
+    A field that `cls` does not have is left out, so a view shows what it names and no more.
+    """
+    names = (one.name for one in fields(cast(Any, cls)) if one.name not in others)
+    return cast(T, cast(Any, cls)(**{name: getattr(record, name) for name in names}, **others))
+
+
 def whole(items: tuple[Any, ...]) -> Page[Any]:
     """Return all items as the only page."""
     return Page(items, len(items), None)
@@ -77,35 +88,52 @@ def with_id(changes: type[object]) -> type[object]:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Noun:
-    """One kind of kept record on the internal API.
+    """One kind of record on the internal API.
 
-    name: prefix of the names of its rows. path: of its list. service: where its rules are kept. gives: the record that
-    is shown. view: from what the service returns to what is shown. reads, manages: the permissions.
+    name: prefix of the names of its rows. gives: the record that is shown. reads, manages: the permissions. view: from
+    what the service returns to what is shown. path: of its list, if it does not follow from the name. service: the
+    attribute of the gateway that keeps its rules, if it is not the name.
     """
 
     name: str
-    path: str
-    service: Callable[[Gateway], Any]
     gives: type[object]
     reads: Permission
     manages: Permission
     view: Callable[[Gateway, Any], object] = lambda gateway, record: record
+    path: str = ""
+    service: str = ""
 
-    def row(self, verb: str, route: str, summary: str, **options: Unpack[Options]) -> Operation:
-        """Return any row of this noun. route: method and what follows the noun's path, such as ``POST /{id}/test``."""
-        method, _, suffix = route.partition(" ")
-        needs = self.reads if method == "GET" else self.manages
-        options.setdefault("gives", self.gives)
-        return row(f"{self.name}.{verb}", f"{method} {self.path}{suffix}", needs, summary, **options)
+    def row(self, verb: str, route: str, summary: str, *, method: str = "", **options: Unpack[Options]) -> Operation:
+        """Return any row of this noun.
 
-    def list(self, summary: str, *, verb: str = "list", **options: Unpack[Options]) -> Operation:
-        """Return the row of the list: all records as one page, or a page of them if the row takes a query."""
+        route: HTTP method and what follows the noun's path, such as ``POST /{id}/test``. method: of the service, if it
+        is not the verb. It gets the caller, the id if the path has one, the record unless it holds only the id, and the
+        context.
+        """
+        http_method, _, suffix = route.partition(" ")
+        path = self.path or "/api/" + self.name.replace("_", "-").replace(".", "/")
+        takes, has_id = options.get("takes"), suffix.startswith("/{id}")
+        is_shown = options.setdefault("gives", self.gives) is self.gives
 
         async def call(gateway: Gateway, who: Principal, command: Any, context: RequestContext) -> object:
-            service = self.service(gateway)
-            page = whole(await service.list()) if command is None else await service.page(command)
+            given = ((command.id,) if has_id else ()) + (() if takes in (None, ById) else (command,))
+            result = await self._act(gateway, method or verb)(who, *given, context)
+            return self.view(gateway, result) if is_shown else result
+
+        options.setdefault("call", call)
+        needs = self.reads if http_method == "GET" else self.manages
+        return row(f"{self.name}.{verb}", f"{http_method} {path}{suffix}", needs, summary, **options)
+
+    def list(self, summary: str, *, verb: str = "list", method: str = "list", **options: Unpack[Options]) -> Operation:
+        """Return the row of the list: a page of the records that the query selects, or all that `method` returns."""
+
+        async def call(gateway: Gateway, who: Principal, command: Any, context: RequestContext) -> object:
+            if command is None:
+                page = whole(await self._act(gateway, method)())
+            else:
+                page = await self._act(gateway, "page")(command)
             return Page(tuple(self.view(gateway, one) for one in page.items), page.limit, page.next)
 
         options.setdefault("call", call)
@@ -113,42 +141,39 @@ class Noun:
         return self.row(verb, "GET", summary, **options)
 
     def create(
-        self, record: type[object], summary: str, *, verb: str = "create", **options: Unpack[Options]
+        self,
+        new: type[object],
+        summary: str,
+        *,
+        verb: str = "create",
+        method: str = "create",
+        **options: Unpack[Options],
     ) -> Operation:
-        """Return the row that makes a record. record: what its maker says of it."""
-        options.setdefault(
-            "call", self.showing(lambda service, who, command, context: service.create(who, command, context))
-        )
-        options |= {"takes": record, "status": 201}
-        return self.row(verb, "POST", summary, **options)
+        """Return the row that creates a record. new: what its creator states about it."""
+        options |= {"takes": new, "status": 201}
+        return self.row(verb, "POST", summary, method=method, **options)
 
     def show(self, summary: str, **options: Unpack[Options]) -> Operation:
         """Return the row that shows one record."""
-        options.setdefault("call", self.showing(lambda service, who, command, context: service.show(command.id)))
+
+        async def call(gateway: Gateway, who: Principal, command: Any, context: RequestContext) -> object:
+            return self.view(gateway, await self._act(gateway, "show")(command.id))
+
+        options.setdefault("call", call)
         options["takes"] = ById
         return self.row("show", "GET /{id}", summary, **options)
 
-    def change(self, changes: type[object], summary: str, **options: Unpack[Options]) -> Operation:
+    def change(
+        self, changes: type[object], summary: str, *, method: str = "change", **options: Unpack[Options]
+    ) -> Operation:
         """Return the row that changes a record. changes: its fields, without the id."""
-        options.setdefault(
-            "call",
-            self.showing(lambda service, who, command, context: service.change(who, command.id, command, context)),
-        )
         options["takes"] = with_id(changes)
-        return self.row("change", "PATCH /{id}", summary, **options)
+        return self.row("change", "PATCH /{id}", summary, method=method, **options)
 
-    def remove(self, summary: str, **options: Unpack[Options]) -> Operation:
+    def remove(self, summary: str, *, method: str = "remove", **options: Unpack[Options]) -> Operation:
         """Return the row that removes a record and shows it a last time."""
-        options.setdefault(
-            "call", self.showing(lambda service, who, command, context: service.remove(who, command.id, context))
-        )
         options.setdefault("takes", ById)
-        return self.row("remove", "DELETE /{id}", summary, **options)
+        return self.row("remove", "DELETE /{id}", summary, method=method, **options)
 
-    def showing(self, act: Callable[[Any, Principal, Any, RequestContext], Awaitable[Any]]) -> Call:
-        """Return a call that shows what `act` returns. `act` gets the service in place of the gateway."""
-
-        async def call(gateway: Gateway, who: Principal, command: Any, context: RequestContext) -> object:
-            return self.view(gateway, await act(self.service(gateway), who, command, context))
-
-        return call
+    def _act(self, gateway: Gateway, method: str) -> Any:
+        return getattr(getattr(gateway, self.service or self.name), method)

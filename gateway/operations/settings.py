@@ -1,8 +1,12 @@
 """The rows of settings on the internal API. The rules are in `services.runtime_settings`."""
 
+import json
+import os
+import sys
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+from gateway import __version__, bundle
 from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
@@ -11,9 +15,86 @@ from gateway.operations.rows import row, whole
 from gateway.schema import Bounds
 from gateway.services.runtime_settings import CHANGEABLE, MAX_DAYS, SettingView
 
+SBOM = "META/sbom.cdx.json"
 _Days = Annotated[int, Bounds(0, MAX_DAYS), "Days, 0 for ever."]
 
 _Changeable = Literal["retention_traffic_days", "retention_alerts_days", "retention_audit_days"]
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One bundled project. purl: its package URL."""
+
+    name: str
+    version: str
+    purl: str
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """The running gateway. archive_sha256: of the running file; None in a checkout, which has no components either.
+
+    program: the words that start this program on its host, before a command. data_dir: absolute path or ``:memory:``.
+    mcp_url: where MCP is served over HTTP, None if it is off.
+    """
+
+    version: str
+    archive_sha256: str | None
+    program: tuple[str, ...]
+    data_dir: str
+    mcp_url: str | None
+    python: str
+    matcher: str
+    rules: int
+    rules_digest: str
+    uptime_seconds: float
+    rbac_enabled: bool
+    checks: dict[str, str]
+    components: tuple[Component, ...]
+
+
+async def show_about(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> About:
+    """Return the description of this gateway."""
+    settings = gateway.settings
+    return About(
+        version=__version__,
+        archive_sha256=bundle.archive_sha256(),
+        program=_program(),
+        data_dir=_whole(settings.data_dir),
+        mcp_url=f"http://127.0.0.1:{settings.mcp_port}/mcp" if settings.mcp_enabled else None,
+        python="{}.{}.{}".format(*sys.version_info[:3]),
+        matcher=gateway.shield.matcher,
+        rules=len(gateway.shield.rules),
+        rules_digest=gateway.shield.digest,
+        uptime_seconds=max(0, gateway.clock.now_at() - gateway.started_at) / 1000,
+        rbac_enabled=settings.rbac_enabled,
+        checks=dict(gateway.health.checks()),
+        components=tuple(
+            Component(part["name"], part["version"], part["purl"]) for part in _sbom().get("components", ())
+        ),
+    )
+
+
+def _whole(data_dir: str) -> str:
+    return data_dir if data_dir == ":memory:" else os.path.abspath(data_dir)
+
+
+def _program() -> tuple[str, ...]:
+    archive = bundle.archive_path()
+    words = ("-m", "gateway") if archive is None else (os.path.abspath(archive),)
+    return (sys.executable or "python3", *words)
+
+
+def _sbom() -> dict[str, Any]:
+    if bundle.archive_path() is None:
+        return {"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1, "components": []}
+    found: dict[str, Any] = json.loads(bundle.read(SBOM))
+    return found
+
+
+async def show_sbom(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> dict[str, Any]:
+    """Return the bill of materials of the archive, or an empty one in a checkout."""
+    return _sbom()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +121,27 @@ async def change_settings(
     return whole(await gateway.runtime_settings.change(who, wanted, context))
 
 
+ABOUT_OPERATIONS = (
+    row(
+        "about",
+        "GET /api/about",
+        Permission.SETTINGS_READ,
+        "Say what this gateway is: version, hash of its file, matcher, rules, bundled parts.",
+        gives=About,
+        call=show_about,
+    ),
+    row(
+        "about.sbom",
+        "GET /api/about/sbom",
+        Permission.SETTINGS_READ,
+        "Download the bill of materials of the archive (CycloneDX).",
+        answer=Answer.BARE,
+        gives=dict,
+        write=lambda sbom: sbom,
+        schema=lambda: {"type": "object"},
+        call=show_sbom,
+    ),
+)
 SETTING_OPERATIONS = (
     row(
         "settings.list",

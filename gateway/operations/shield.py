@@ -1,18 +1,18 @@
-"""The rows of the shield on the internal API: scan a text, try a policy, the rules, the validation suite."""
+"""The rows of the shield, internal and public: scan a text, try a policy, the rules, the validation suite."""
 
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from gateway.app import Gateway
-from gateway.domain.principals import Permission, Principal, RequestContext
+from gateway.domain.paging import Page
+from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.field_types import LINE_PATTERN
-from gateway.operations.operation import kind
-from gateway.operations.rows import Noun, row
-from gateway.operations.views import project
+from gateway.operations.operation import Answer, Door, kind
+from gateway.operations.rows import Noun, project, row, whole
 from gateway.services.policies import Actions, Score, WantedPolicy
 from gateway.services.rules import RuleInUse, WantedOverride
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema
-from gateway.services.shield_tests import RunShieldTests, ShieldTestsRun, ShieldTestsState
+from gateway.services.shield_tests import LastShieldTests, RunShieldTests, ShieldTestsRun, ShieldTestsState
 from gateway.shield.detections import Direction, Severity
 
 View = TypeVar("View")
@@ -35,21 +35,27 @@ class TryPolicy(ScanText):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RuleView:
-    """A rule and its override. file_severity: what the rule file says. hits: in the last seven days."""
+class RuleSummary:
+    """One rule of the shield, without its literals, pattern and examples."""
 
     id: str
     name: str
     category: str
     severity: Severity
-    file_severity: Severity
-    enabled: bool
     confidence: float
     description: str
     direction: tuple[Direction, ...]
     view: str
     standards: tuple[str, ...]
     tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleView(RuleSummary):
+    """A rule and its override. file_severity: what the rule file says. hits: in the last seven days."""
+
+    file_severity: Severity
+    enabled: bool
     hits: int
     reason: str | None
     changed_at: int | None
@@ -85,18 +91,27 @@ def _view(cls: type[View], found: RuleInUse) -> View:
     )
 
 
+async def list_rules(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[RuleSummary]:
+    """Return all rules in use as one page."""
+    return whole(
+        tuple(project(RuleSummary, rule, direction=tuple(sorted(rule.direction))) for rule in gateway.shield.rules)
+    )
+
+
 async def scan(gateway: Gateway, who: Principal, command: ScanText, context: RequestContext) -> ScanAnswer:
-    """Scan one text like one of a caller, and count its verdict."""
+    """Scan one text and count its verdict."""
     answer = await gateway.scans.scan(who, command, context)
     gateway.metrics.count("gateway_scans_total", source="scan", verdict=answer.verdict.value)
+    gateway.metrics.observe("gateway_overhead_seconds", answer.elapsed_ms / 1000, operation="shield.scan")
     return answer
 
 
 async def try_text(gateway: Gateway, who: Principal, command: TryText, context: RequestContext) -> ScanAnswer:
     """Scan one text for an operator, who decides whether to record it."""
+    answer = await gateway.scans.scan(who, command, context, is_recorded=command.record)
     if command.record:
-        return await scan(gateway, who, command, context)
-    return await gateway.scans.scan(who, command, context, is_recorded=False)
+        gateway.metrics.count("gateway_scans_total", source="scan", verdict=answer.verdict.value)
+    return answer
 
 
 async def try_policy(gateway: Gateway, who: Principal, command: TryPolicy, context: RequestContext) -> ScanAnswer:
@@ -123,13 +138,12 @@ _TRY = row(
     max_chars={"text": "max_text_chars"},
 )
 _RULES = Noun(
-    name="shield.rules",
-    path="/api/shield/rules",
-    service=lambda gateway: gateway.rules,
-    gives=RuleDetail,
+    "shield.rules",
+    RuleDetail,
+    Permission.SHIELD_READ,
+    Permission.SHIELD_MANAGE,
     view=lambda gateway, found: _view(RuleDetail, found),
-    reads=Permission.SHIELD_READ,
-    manages=Permission.SHIELD_MANAGE,
+    service="rules",
 )
 
 SHIELD_OPERATIONS = (
@@ -151,7 +165,6 @@ SHIELD_OPERATIONS = (
         "PATCH",
         "Set how `rule` holds: `enabled`?, `severity`? (or `default`), `reason`?. At once, in every worker.",
         takes=WantedOverride,
-        call=_RULES.showing(lambda rules, who, command, context: rules.change(who, command, context)),
         kinds=(
             kind(enabled={"enum": [True, None]}),
             kind(("enabled", "reason"), enabled={"const": False}, reason={"type": "string", "pattern": LINE_PATTERN}),
@@ -174,5 +187,35 @@ SHIELD_OPERATIONS = (
         gives=ShieldTestsRun,
         call=lambda gateway, who, command, context: gateway.shield_tests.run(who, command, context),
         status=201,
+    ),
+)
+PUBLIC_SHIELD_OPERATIONS = (
+    replace(
+        _TRY,
+        name="shield.scan",
+        route=("POST", "/api/v1/shield/scan"),
+        door=Door.KEY,
+        needs=Scope.SHIELD_SCAN,
+        summary="Scan a text for attacks, secrets and personal data. Answers verdict, score and what matched.",
+        takes=ScanText,
+        call=scan,
+        fails=("shield_unavailable", "audit_unavailable", "overloaded"),
+    ),
+    row(
+        "shield.rules.list",
+        "GET /api/v1/shield/rules",
+        Scope.SHIELD_READ,
+        "List the rules in use, without their patterns and examples.",
+        answer=Answer.PAGE,
+        gives=RuleSummary,
+        call=list_rules,
+    ),
+    row(
+        "shield.tests.last",
+        "GET /api/v1/shield/tests",
+        Scope.SHIELD_READ,
+        "Show the last run of the validation suite: rates, failures, times, and what changed since.",
+        gives=LastShieldTests,
+        call=lambda gateway, who, command, context: gateway.shield_tests.last(),
     ),
 )

@@ -44,14 +44,7 @@ def detail_schema() -> JsonSchema:
     return schema
 
 
-_TRAFFIC = Noun(
-    name="traffic",
-    path="/api/traffic",
-    service=lambda gateway: gateway.traffic,
-    gives=TrafficRow,
-    reads=Permission.TRAFFIC_READ,
-    manages=Permission.ALERTS_MANAGE,
-)
+_TRAFFIC = Noun("traffic", TrafficRow, Permission.TRAFFIC_READ, Permission.ALERTS_MANAGE)
 
 TRAFFIC_OPERATIONS = (
     _TRAFFIC.list(

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from gateway.app import Gateway
-from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Role
 from gateway.domain.users import (
     MAX_PASSWORD_CHARS,
@@ -18,9 +17,8 @@ from gateway.domain.users import (
     SignedIn,
     User,
 )
-from gateway.operations.operation import Answer, ById, Door, text
-from gateway.operations.rows import Noun, paging, row
-from gateway.operations.views import project
+from gateway.operations.operation import ById, Door, text
+from gateway.operations.rows import Noun, paging, project, row
 from gateway.schema import Bounds
 
 Password = Annotated[
@@ -99,14 +97,6 @@ def view_session(found: SignedIn) -> SessionView:
     return project(SessionView, found.session, username=found.user.username)
 
 
-async def list_sessions(
-    gateway: Gateway, who: Principal, wanted: SessionFilter, context: RequestContext
-) -> Page[SessionView]:
-    """Return a page of sessions."""
-    page = await gateway.signin.page(wanted)
-    return Page(tuple(view_session(found) for found in page.items), page.limit, page.next)
-
-
 async def end_session(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> Done:
     """End one session."""
     await gateway.signin.end_one(who, command.id, context)
@@ -139,47 +129,33 @@ SIGN_IN_OPERATIONS = (
 )
 
 _USERS = Noun(
-    name="users",
-    path="/api/users",
-    service=lambda gateway: gateway.users,
-    gives=UserView,
-    view=lambda gateway, user: view_user(user),
-    reads=Permission.USERS_READ,
-    manages=Permission.USERS_MANAGE,
+    "users", UserView, Permission.USERS_READ, Permission.USERS_MANAGE, view=lambda gateway, user: view_user(user)
+)
+_SESSIONS = Noun(
+    "sessions",
+    SessionView,
+    Permission.USERS_READ,
+    Permission.USERS_MANAGE,
+    view=lambda gateway, found: view_session(found),
+    service="signin",
 )
 
 USER_OPERATIONS = (
     _USERS.list("List the users, oldest first."),
     _USERS.create(MakeUser, "Create a user: `username`, `password`, `role`."),
     _USERS.change(PatchUser, "Change `role`, `disabled` or `password`; the last two end the user's sessions."),
-    row(
-        "sessions.list",
-        "GET /api/sessions",
-        Permission.USERS_READ,
+    _SESSIONS.list(
         "List the sessions that are not over, newest first.",
-        answer=Answer.PAGE,
         takes=SessionFilter,
-        gives=SessionView,
-        call=list_sessions,
-        query=(
-            text("user_id", "Whose sessions; everybody's if left out."),
-            *paging(MAX_SESSION_LIMIT),
-        ),
+        query=(text("user_id", "Whose sessions; everybody's if left out."), *paging(MAX_SESSION_LIMIT)),
     ),
-    row(
-        "sessions.end_all",
-        "DELETE /api/sessions",
-        Permission.USERS_MANAGE,
+    _SESSIONS.row(
+        "end_all",
+        "DELETE",
         "End the sessions of `user_id`, or one's own, but for the one that asks.",
         query=(END_OF_USER,),
+        call=None,
+        gives=None,
     ),
-    row(
-        "sessions.end",
-        "DELETE /api/sessions/{id}",
-        Permission.USERS_MANAGE,
-        "End one session.",
-        takes=ById,
-        gives=Done,
-        call=end_session,
-    ),
+    _SESSIONS.row("end", "DELETE /{id}", "End one session.", takes=ById, gives=Done, call=end_session),
 )

@@ -14,8 +14,7 @@ from gateway.domain.audit import AuditFilter
 from gateway.errors import AuditUnavailable, Overloaded, ShieldUnavailable, UpstreamUnavailable
 from gateway.http.messages import HttpError
 from gateway.llm.base import UpstreamFault
-from gateway.operations.every import ALL_OPERATIONS
-from gateway.operations.public import OPERATIONS
+from gateway.operations.every import ALL_OPERATIONS, PUBLIC_OPERATIONS
 from gateway.services.scans import ScanText
 from gateway.shield.detections import Direction, Severity
 from gateway.strict_json import read_json
@@ -26,7 +25,7 @@ REVOKED = "svc_" + "c" * 40
 SLOW = "svc_" + "d" * 40
 FLEET = "svc_" + "e" * 40
 SCAN = "/api/v1/shield/scan"
-KEYED = [operation for operation in OPERATIONS if operation.door.value == "key"]
+KEYED = [operation for operation in PUBLIC_OPERATIONS if operation.door.value == "key"]
 
 
 async def test_scan_is_answered_in_the_envelope_with_every_header(house: Any) -> None:

@@ -8,9 +8,8 @@ import pytest
 from open_site import Site, open_site, sign_in
 
 from gateway.domain.principals import ROLE_PERMISSIONS, Permission, Role
-from gateway.operations.internal import INTERNAL_OPERATIONS
+from gateway.operations.every import INTERNAL_OPERATIONS, PUBLIC_OPERATIONS
 from gateway.operations.operation import Door, Operation
-from gateway.operations.public import OPERATIONS
 from gateway.schema import json_schema
 
 # What a signed-in user may ask whatever the role: about oneself. The feed leaves out what the role may not read.
@@ -43,7 +42,7 @@ def test_every_row_of_the_internal_api_names_a_permission_or_is_about_oneself() 
 
 
 def test_names_and_routes_are_unique_over_both_apis() -> None:
-    rows = OPERATIONS + INTERNAL_OPERATIONS
+    rows = PUBLIC_OPERATIONS + INTERNAL_OPERATIONS
     assert len({row.name for row in rows}) == len({row.route for row in rows}) == len(rows)
 
 
@@ -113,7 +112,7 @@ async def test_without_rbac_nobody_but_this_host_comes_in(tmp_path: Path) -> Non
 async def test_null_is_taken_for_whatever_may_be_left_out(tmp_path: Path) -> None:
     """A record that was read can be sent again: null says the same as leaving it out, or that there is none."""
     async with open_site(tmp_path) as site:
-        for row in [*WITH_SESSION, *OPERATIONS]:
+        for row in [*WITH_SESSION, *PUBLIC_OPERATIONS]:
             if row.takes is None or row.route[0] in ("GET", "DELETE"):
                 continue
             schema = json_schema(row.takes)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 from open_site import Site, open_site
 
-from gateway.operations.internal import INTERNAL_OPERATIONS
+from gateway.operations.every import INTERNAL_OPERATIONS
 from gateway.operations.operation import Operation
 from gateway.schema import json_schema
 

@@ -22,7 +22,7 @@ from gateway.domain.principals import ROLE_PERMISSIONS, Role
 from gateway.domain.users import User
 from gateway.http.messages import Headers, Request
 from gateway.log import Log
-from gateway.operations.internal import INTERNAL_OPERATIONS
+from gateway.operations.every import INTERNAL_OPERATIONS
 from gateway.settings import Settings
 from gateway.strict_json import read_timestamp
 

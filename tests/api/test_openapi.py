@@ -11,9 +11,8 @@ from gateway.api.openapi import document
 from gateway.api.responses import STATUS_BY_CODE
 from gateway.bundle import NativeReport
 from gateway.cli import main as cli
-from gateway.operations.internal import INTERNAL_OPERATIONS
+from gateway.operations.every import INTERNAL_OPERATIONS, PUBLIC_OPERATIONS
 from gateway.operations.operation import Door
-from gateway.operations.public import OPERATIONS as PUBLIC_OPERATIONS
 from gateway.settings import Settings
 
 OPERATIONS = PUBLIC_OPERATIONS + INTERNAL_OPERATIONS

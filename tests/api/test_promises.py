@@ -10,9 +10,8 @@ from open_site import Site, open_site
 from schema_values import Schema, drawn
 
 from gateway.api.openapi import document
-from gateway.operations.internal import INTERNAL_OPERATIONS
+from gateway.operations.every import INTERNAL_OPERATIONS, PUBLIC_OPERATIONS
 from gateway.operations.operation import Operation
-from gateway.operations.public import OPERATIONS as PUBLIC_OPERATIONS
 from gateway.settings import Settings
 
 DOCUMENT: Any = json.loads(json.dumps(document(PUBLIC_OPERATIONS + INTERNAL_OPERATIONS, Settings(data_dir=":memory:"))))

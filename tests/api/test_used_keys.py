@@ -9,12 +9,12 @@ from open_site import ATTACK, KEYS, Site, open_site
 from gateway import compose
 from gateway.clock import SystemClock
 from gateway.domain.principals import Scope
+from gateway.operations.every import PUBLIC_OPERATIONS
 from gateway.operations.operation import Door
-from gateway.operations.public import OPERATIONS
 
 HOUR_MS = 3_600_000
 SOON_SECONDS = 2.0  # after which a key is looked up again
-KEYED = [operation for operation in OPERATIONS if operation.door is Door.KEY]
+KEYED = [operation for operation in PUBLIC_OPERATIONS if operation.door is Door.KEY]
 
 
 class HandClock(SystemClock):

@@ -6,7 +6,7 @@ import pytest
 
 from gateway import bundle
 from gateway.api.static import FOLDER
-from gateway.operations.internal import INTERNAL_OPERATIONS
+from gateway.operations.every import INTERNAL_OPERATIONS
 
 CALLS = {"POST": "post", "PATCH": "patch", "DELETE": "remove"}
 SOURCES = "\n".join(bundle.read(f"{FOLDER}/{name}").decode() for name in bundle.names(FOLDER) if name.endswith(".js"))

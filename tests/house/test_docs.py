@@ -13,8 +13,7 @@ import pytest
 from gateway import settings
 from gateway.cli import main
 from gateway.mcp.tools import TOOLS
-from gateway.operations.internal import INTERNAL_OPERATIONS
-from gateway.operations.public import OPERATIONS
+from gateway.operations.every import INTERNAL_OPERATIONS, PUBLIC_OPERATIONS
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 
@@ -37,7 +36,7 @@ def operations() -> str:
             else {"open": "nothing", "optional": "nothing; a key tells more"}[one.door.value],
             one.summary,
         )
-        for one in OPERATIONS
+        for one in PUBLIC_OPERATIONS
     ]
     return table(("operation", "needs", "does"), rows)
 

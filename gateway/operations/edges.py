@@ -1,4 +1,4 @@
-"""The rows for probes, monitoring and the files of the dashboard. They answer from the first request on."""
+"""The rows that the API answers without a service: probes, metrics, the OpenAI API, the dashboard and its feed."""
 
 from gateway.domain.principals import Scope
 from gateway.operations.operation import Answer, Door
@@ -49,5 +49,44 @@ FEED_OPERATIONS = (
         "Follow traffic and alerts as server-sent events, as far as the caller may see them.",
         answer=Answer.BARE,
         has_secret=True,  # a stream, which is never compressed
+    ),
+)
+
+OPENAI_OPERATIONS = (
+    row(
+        "chat.completions",
+        "POST /api/v1/chat/completions",
+        Scope.CHAT_COMPLETIONS,
+        "Complete a chat, OpenAI-compatible. Prompt and reply are scanned; `stream: true` is not served in v1.",
+        answer=Answer.BARE,
+        is_openai=True,
+        body_setting="max_chat_body_bytes",
+        fails=(
+            "unsupported_value",
+            "content_policy_violation",
+            "not_found",
+            "upstream_unavailable",
+            "shield_unavailable",
+            "audit_unavailable",
+            "overloaded",
+        ),  # fmt: skip
+    ),
+    row(
+        "models.list",
+        "GET /api/v1/models",
+        Scope.CHAT_COMPLETIONS,
+        "List the models that the key may use, OpenAI-compatible.",
+        answer=Answer.BARE,
+        is_openai=True,
+        fails=("upstream_unavailable",),
+    ),
+    row(
+        "models.show",
+        "GET /api/v1/models/{id}",
+        Scope.CHAT_COMPLETIONS,
+        "Show one model that the key may use, OpenAI-compatible. Its id may hold slashes, encoded or not.",
+        answer=Answer.BARE,
+        is_openai=True,
+        fails=("not_found", "upstream_unavailable"),
     ),
 )
