@@ -5,8 +5,9 @@ import itertools
 import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -259,6 +260,13 @@ class FakeShieldTests:
         return LastShieldTests(None)
 
 
+class FakeGateway(SimpleNamespace):
+    """The services that a test gives; any other is None."""
+
+    def __getattr__(self, name: str) -> None:
+        return None
+
+
 def make_house(settings: Settings) -> House:
     clock = FakeClock()
     authentication, scans, lists, health = FakeAuthentication(clock), FakeScans(), FakeLists(), FakeHealth()
@@ -268,10 +276,11 @@ def make_house(settings: Settings) -> House:
         "shield": cast(Any, FakeShield((FakeRule(),))), "audit": cast(Any, lists), "keys": cast(Any, None),
         "authentication": cast(Any, authentication), "scans": cast(Any, scans), "alerts": cast(Any, lists),
         "shield_tests": cast(Any, FakeShieldTests()),
-        "chat": cast(Any, FakeChat()), "health": cast(Any, health),
+        "chat": cast(Any, FakeChat()), "health": cast(Any, health), "started_at": clock.now_at(),
     }  # fmt: skip
-    gateway = Gateway(**dict.fromkeys((one.name for one in fields(Gateway)), cast(Any, None)) | known)
-    return House(Dispatch(gateway), clock, authentication, scans, lists, health, metrics, log)
+    return House(
+        Dispatch(cast(Gateway, FakeGateway(**known))), clock, authentication, scans, lists, health, metrics, log
+    )
 
 
 class Site:
