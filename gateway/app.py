@@ -46,7 +46,6 @@ from gateway.services.leases import Leases
 from gateway.services.new_verdicts import NewVerdicts
 from gateway.services.passwords import Passwords
 from gateway.services.policies import Policies
-from gateway.services.posture import Posture
 from gateway.services.provider_keys import ProviderKeys
 from gateway.services.provider_test import ProviderTest
 from gateway.services.providers import Providers
@@ -244,7 +243,7 @@ class Gateway(Lasting):
         store, clock, ids, audit, alerts = self.store, self.clock, self.ids, self.audit, self.alerts
         settings, shield = self.settings, self.shield
         self.health = Health(shield=shield, store=store, upstream=self.routing.health)
-        running = Running(
+        self.running = Running(
             settings=settings,
             shield=shield,
             store=store,
@@ -253,13 +252,14 @@ class Gateway(Lasting):
             policy=policy,
             is_shell=self.is_shell,
         )
-        self.posture = Posture(settings=settings, shield=shield, store=store, audit=audit, clock=clock, running=running)
+        self.trust_audits = TrustAudits(
+            settings=settings, shield=shield, store=store, audit=audit, clock=clock, ids=ids, running=self.running
+        )
         self.audit_chain = AuditChain(store=store, clock=clock, audit=audit, alerts=alerts)
         self.audit_export = AuditExport(store=store, audit=audit)
-        self.reports = Reports(store=store, clock=clock, ids=ids, audit=audit, scores=self.posture.point)
+        self.reports = Reports(store=store, clock=clock, ids=ids, audit=audit, scores=self.trust_audits.point)
         self.report_schedules = ReportSchedules(store=store, clock=clock, ids=ids, audit=audit)
         self.runtime_settings = RuntimeSettings(store=store, audit=audit, settings=settings)
-        self.trust_audits = TrustAudits(posture=self.posture, store=store, clock=clock, ids=ids, audit=audit)
         days = partial(kept_days, self.runtime_settings.value)
         self.retention = Retention(store=store, clock=clock, audit=audit, days=days)
         self.archive_check = ArchiveCheck(store=store, clock=clock, alerts=alerts)
@@ -275,7 +275,7 @@ class Gateway(Lasting):
             health=self.health,
             traffic=self.traffic,
             load=self.host_load,
-            scores=self.posture.point,
+            scores=self.trust_audits.point,
             started_at=self.started_at,
             version=__version__,
             archive_sha256=archive_sha256,

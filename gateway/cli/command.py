@@ -112,7 +112,7 @@ def with_records(options: argparse.Namespace, work: Work) -> int:
 
 def warn_of_rules(gateway: Gateway) -> None:
     """Log which built-in rules a rule file leaves out."""
-    if gateway.settings.rules is not None and (lack := gateway.posture.running.rules_lack):
+    if gateway.settings.rules is not None and (lack := gateway.running.rules_lack):
         gateway.log.warning("rules_replaced", reason=lack)
 
 

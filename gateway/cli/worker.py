@@ -189,7 +189,7 @@ async def record_reload(gateway: Gateway) -> None:
     await gateway.audit.record(gateway.audit.event("gateway_reloaded", source="gateway", details=details))
     gateway.log.info("reloaded", **details)
     warn_of_rules(gateway)
-    await gateway.posture.running.save()
+    await gateway.running.save()
 
 
 async def end(gateway: Gateway) -> None:

@@ -21,7 +21,7 @@ async def _run_tests(call: ToolCall, command: RunShieldTests) -> ToolOutput:
     async def report_progress(done: int, total: int) -> None:
         await call.progress.tell(done, total, f"{done} of {total} texts scanned")
 
-    await call.gateway.posture.running.check_rules()
+    await call.gateway.running.check_rules()
     run = await call.gateway.shield_tests.run(call.principal, command, call.context, report_progress)
     report = replace(run.report, unexercised=run.report.unexercised[:_MOST_LISTED])
     return ToolOutput(_tests_text(run), encode(replace(run, report=report)))

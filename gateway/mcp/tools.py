@@ -14,8 +14,8 @@ from gateway.mcp.manage_budget import MANAGE_BUDGET
 from gateway.mcp.self_checks import RUN_SHIELD_TESTS, RUN_TRUST_AUDIT
 from gateway.mcp.tool import NoArguments, Tool, ToolCall, ToolOutput
 from gateway.schema import Bounds, ByTime, encode, json_schema
-from gateway.services.posture import PostureReport
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema
+from gateway.services.trust_audits import PostureReport
 from gateway.shield.detections import Severity
 from gateway.store.audit import count_events
 from gateway.strict_json import read_time
@@ -78,7 +78,7 @@ class EventList:
 
 
 async def _shield_scan(call: ToolCall, command: ScanText) -> ToolOutput:
-    await call.gateway.posture.running.check_rules()
+    await call.gateway.running.check_rules()
     answer = await call.gateway.scans.scan(call.principal, command, call.context)
     call.gateway.metrics.count("gateway_scans_total", source="mcp", verdict=answer.verdict.value)
     return ToolOutput(_scan_text(answer, call.context.request_id), answer.data())
@@ -98,7 +98,7 @@ def _scan_text(answer: ScanAnswer, request_id: str) -> str:
 
 
 async def _check_posture(call: ToolCall, command: NoArguments) -> ToolOutput:
-    report = await call.gateway.store.db.read(call.gateway.posture.report)
+    report = await call.gateway.store.db.read(call.gateway.trust_audits.report)
     return ToolOutput(_posture_text(report), encode(report))
 
 

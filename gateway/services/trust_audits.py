@@ -1,21 +1,69 @@
-"""Run and store trust audits, and show the posture and threat scores with their parts and history."""
+"""Run and store trust audits, and compute the posture and threat scores with their parts and history.
 
-from dataclasses import dataclass, fields, replace
+`trust_facts` reads the facts of the database and the host. The checks and formulas are pure functions in `domain/`.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
+from typing import Any
+
+import anyio
+from anyio import to_thread
 
 from gateway.clock import Clock, Ids
-from gateway.domain.posture import DAY_MS, PosturePoint, TrustAudit, trust_audit
+from gateway.domain.alerts import MAX_ALERT_LIMIT, AlertFilter, AlertSource
+from gateway.domain.audit import MAX_AUDIT_LIMIT, ChainReport
+from gateway.domain.fleet import STALE_MS
+from gateway.domain.policies import ShieldMode
+from gateway.domain.posture import (
+    DAY_MS,
+    Activity,
+    Check,
+    PosturePoint,
+    ThreatPart,
+    TrustAudit,
+    threat_parts,
+    threat_score,
+    trust_audit,
+)
 from gateway.domain.principals import Principal, RequestContext, local
+from gateway.domain.trust_audit_facts import Facts, RunningGateway
+from gateway.domain.trust_audits import run as run_checks
+from gateway.errors import GatewayError
+from gateway.services.archive_check import archive_problem
 from gateway.services.audit import Audit
-from gateway.services.posture import Posture, PostureReport
 from gateway.services.resource import Resource
-from gateway.services.running import THIS_SHELL
+from gateway.services.running import THIS_SHELL, Running
+from gateway.services.trust_facts import file_facts, keys_observed, stored_facts
+from gateway.settings import Settings
+from gateway.shield import Shield, data_files
+from gateway.shield.data_files import RULES_FILE
+from gateway.shield.examples import run_examples
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
+CHAIN_CACHE_SECONDS = 300.0
+AUTH_FAILURES = ("api_key_refused", "sign_in_failed", "sign_in_throttled", "session_refused")
 POINT_MS = 5 * 60_000
 POINTS_KEPT_MS = 90 * DAY_MS
 DEFAULT_HISTORY_MS = DAY_MS
 MAX_POINTS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class PostureReport:
+    """The two scores, the parts of the threat score, and the state of each service.
+
+    posture_score: the score of the newest trust audit, None before the first one.
+    """
+
+    posture_score: int | None
+    threat_score: int
+    threat: tuple[ThreatPart, ...]
+    services: Mapping[str, str]
+    trust_audit: TrustAudit | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +77,34 @@ class PostureView(PostureReport):
 
 
 class TrustAudits(Resource[TrustAudit]):
-    """The trust audits of this database. The edges check who may run one."""
+    """The trust audits of this database, and its scores: posture (the configuration) and threat (the events).
+
+    The edges check who may run an audit.
+    """
 
     noun = "trust audit"
     resource_type = "trust_audit"
     repository = "trust_audits"
 
-    def __init__(self, *, posture: Posture, store: Store, clock: Clock, ids: Ids, audit: Audit) -> None:
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        shield: Shield,
+        store: Store,
+        audit: Audit,
+        clock: Clock,
+        ids: Ids,
+        running: Running,
+    ) -> None:
         super().__init__(store=store, clock=clock, ids=ids, audit=audit)
-        self._posture = posture
+        self._running = running
+        self._settings = settings
+        self._shield = shield
+        self._lock = anyio.Lock()
+        self._chain: ChainReport | None = None
+        self._chain_seconds = 0.0
+        self._weak_rules: tuple[str, ...] | None = None
 
     async def run(self, principal: Principal, context: RequestContext) -> TrustAudit:
         """Run every check and store the result. A run over the settings of a shell is not stored.
@@ -45,7 +112,7 @@ class TrustAudits(Resource[TrustAudit]):
         Raises:
             AuditUnavailable: the run was not stored.
         """
-        settings_of, checks = await self._posture.check()
+        settings_of, checks = await self.check()
         run = trust_audit(
             self._ids.new("run"),
             checks,
@@ -70,7 +137,7 @@ class TrustAudits(Resource[TrustAudit]):
 
         def work(tx: Transaction) -> PostureView:
             points = self._store.trust_audits.points(tx, since=now_at - DEFAULT_HISTORY_MS if since is None else since)
-            report = self._posture.report(tx)
+            report = self.report(tx)
             history = thinned((*points, PosturePoint(now_at, report.threat_score, report.posture_score)))
             return PostureView(**{one.name: getattr(report, one.name) for one in fields(report)}, history=history)
 
@@ -82,7 +149,7 @@ class TrustAudits(Resource[TrustAudit]):
 
         def work(tx: Transaction) -> bool:
             latest = self._store.trust_audits.latest(tx)
-            point = replace(self._posture.point(tx), occurred_at=now_at - now_at % POINT_MS)
+            point = replace(self.point(tx), occurred_at=now_at - now_at % POINT_MS)
             self._store.trust_audits.prune_points(tx, before=now_at - POINTS_KEPT_MS)
             is_first = self._store.trust_audits.insert_point(tx, point)
             return is_first and latest is not None and now_at - latest.occurred_at >= DAY_MS
@@ -90,6 +157,101 @@ class TrustAudits(Resource[TrustAudit]):
         # Only the worker whose point is the first of its five minutes runs the checks.
         if await self._store.db.write(work):
             await self.run(local("gateway"), RequestContext(request_id=self._ids.new("req")))
+
+    async def check(self) -> tuple[str, tuple[Check, ...]]:
+        """Run every check once. Return the instance whose settings were checked, or THIS_SHELL, and the checks.
+
+        The audit chain is verified again after five minutes, the rules only once.
+        """
+        judged = await self._store.db.read(self._running.judged)
+        async with self._lock:  # concurrent audits share the slow checks
+            chain = await self._verified()
+            self_test = await to_thread.run_sync(self._self_test, judged.gateway.rules_digest)
+        return judged.settings_of, run_checks(await self._facts(judged.gateway, chain, self_test))
+
+    def report(self, tx: Transaction) -> PostureReport:
+        """Return both scores as they are now, without running a check."""
+        gateway = self._running.judged(tx).gateway
+        activity, latest = self._activity(tx, gateway), self._store.trust_audits.latest(tx)
+        return PostureReport(
+            posture_score=latest.score if latest else None,
+            threat_score=threat_score(activity),
+            threat=threat_parts(activity),
+            services=gateway.services,
+            trust_audit=latest,
+        )
+
+    def point(self, tx: Transaction) -> PosturePoint:
+        """Return both scores as they are now as one point of their history."""
+        report = self.report(tx)
+        return PosturePoint(self._clock.now_at(), report.threat_score, report.posture_score)
+
+    async def _verified(self) -> ChainReport | None:
+        now_seconds = self._clock.monotonic_seconds()
+        if self._chain is None or now_seconds - self._chain_seconds >= CHAIN_CACHE_SECONDS:
+            try:
+                self._chain = await self._audit.verify()
+            except GatewayError:
+                return None
+            self._chain_seconds = now_seconds
+        return self._chain
+
+    def _self_test(self, rules_digest: str) -> dict[str, Any]:
+        """Run the rules' own examples, unless the rules are the built-in ones or this process has other rules.
+
+        The tests of a release run all examples of the built-in rules. Here they would compile every regex, which
+        takes seconds of CPU and megabytes of memory.
+        """
+        if rules_digest == _builtin_digest():
+            return {"are_rules_builtin": True, "weak_rules": ()}
+        if rules_digest != self._shield.digest:
+            return {"weak_rules": None}
+        if self._weak_rules is None:
+            failures = run_examples(self._shield).failures
+            self._weak_rules = tuple(dict.fromkeys(failure.rule for failure in failures))
+        return {"weak_rules": self._weak_rules}
+
+    async def _facts(self, gateway: RunningGateway, chain: ChainReport | None, self_test: Mapping[str, Any]) -> Facts:
+        now_at, folder = self._clock.now_at(), self._settings.data_dir
+        return Facts(
+            **asdict(gateway.facts),
+            now_at=now_at,
+            in_memory=folder == ":memory:",
+            audit_events=chain.events if chain else None,
+            chain_problem=None if chain is None else "" if chain.ok else chain.reason or "the chain is broken",
+            archive_problem=await to_thread.run_sync(archive_problem, gateway.archive),
+            **await to_thread.run_sync(file_facts, folder, gateway.tls_key),
+            **await self._store.db.read(lambda tx: stored_facts(self._store, tx, gateway, now_at)),
+            **self_test,
+        )
+
+    def _activity(self, tx: Transaction, gateway: RunningGateway) -> Activity:
+        """Read the events of the last 24 hours, the newest 1,000 of each kind: more would change no score."""
+        now_at = self._clock.now_at()
+        since = now_at - DAY_MS
+
+        def times_at(*actions: str) -> list[int]:
+            audit = self._store.audit
+            return [at for one in actions for at in audit.times_at(tx, one, since=since, limit=MAX_AUDIT_LIMIT)]
+
+        alerts = self._store.alerts.page(tx, AlertFilter(scope="active", limit=MAX_ALERT_LIMIT)).items
+        budget_alerts = AlertFilter(source=AlertSource.BUDGET, since=since, limit=MAX_ALERT_LIMIT)
+        is_observing = gateway.facts.shield_mode != ShieldMode.BLOCK.value
+        beats = self._store.instances.all(tx)
+        return Activity(
+            now_at=now_at,
+            blocks_at=times_at("shield_scan_block", "chat_blocked"),
+            alerts=alerts,
+            auth_failures_at=times_at(*AUTH_FAILURES),
+            is_bypassed=is_observing or bool(keys_observed(self._store, tx, now_at)),
+            budget_breaches_at=[alert.last_seen_at for alert in self._store.alerts.page(tx, budget_alerts).items],
+            offline_share=sum(now_at - one.last_seen_at > STALE_MS for one in beats) / len(beats) if beats else 0.0,
+        )
+
+
+@cache
+def _builtin_digest() -> str:
+    return hashlib.sha256(data_files.read(RULES_FILE)).hexdigest()
 
 
 def thinned(points: tuple[PosturePoint, ...]) -> tuple[PosturePoint, ...]:

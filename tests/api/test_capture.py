@@ -232,7 +232,7 @@ async def test_a_change_of_capture_is_audited_and_checked(site: Site) -> None:
 
 async def test_the_trust_audit_tells_which_policies_keep_texts(site: Site) -> None:
     async def finding() -> tuple[str, str]:
-        _, checks = await site.gateway.posture.check()
+        _, checks = await site.gateway.trust_audits.check()
         one = next(check for check in checks if check.id == "retention-capture")
         return one.status.value, one.evidence
 

@@ -63,7 +63,7 @@ async def serving(tmp_path: Path, **settings: Any) -> AsyncIterator[None]:
     """A gateway that serves: what it is, it notes as the job does."""
     config = Settings(data_dir=str(tmp_path / "data"), **settings)
     async with open_gateway(config, log=Log(io.StringIO(), SystemClock())) as gateway:
-        await gateway.posture.running.save()
+        await gateway.running.save()
         yield
 
 
@@ -169,7 +169,7 @@ async def test_mcp_over_stdio_judges_the_gateway_that_runs(tmp_path: Path, few: 
         open_gateway(config, log=Log(io.StringIO(), SystemClock()), is_shell=True) as shell,
     ):
         result = await ask_tool(shell, "run_trust_audit")
-        report = await shell.store.db.read(shell.posture.report)
+        report = await shell.store.db.read(shell.trust_audits.report)
         assert (report.services["shield"], shell.settings.rbac_enabled) == ("healthy", False)
         assert [part.points for part in report.threat if part.name == "bypass"] == [15]
     run = result["structuredContent"]

@@ -24,10 +24,10 @@ from gateway.services.access_list import AccessList
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.health import Health
-from gateway.services.posture import Posture
 from gateway.services.running import Running
 from gateway.services.scans import Scans
 from gateway.services.shield_tests import ShieldTests
+from gateway.services.trust_audits import TrustAudits
 from gateway.settings import Settings
 from gateway.shield import Shield, load_rules
 from gateway.store.store import open_store
@@ -62,11 +62,14 @@ async def gateway() -> AsyncGenerator[Any, None]:
     scans = Scans(shield=shield, store=store, clock=clock, ids=ids, audit=audit, alerts=alerts, policy=policy)
     settings = Settings(data_dir=":memory:")
     running = Running(settings=settings, shield=shield, store=store, health=health, clock=clock, policy=policy)
-    posture = Posture(settings=settings, shield=shield, store=store, audit=audit, clock=clock, running=running)
+    audits = TrustAudits(
+        settings=settings, shield=shield, store=store, audit=audit, clock=clock, ids=ids, running=running
+    )
+    parts |= {"running": running, "trust_audits": audits}
     parts["shield_tests"] = ShieldTests(shield=shield, store=store, clock=clock, audit=audit)
     parts["access_list"] = AccessList(store=store, clock=clock, ids=ids, audit=audit)
     try:
-        yield SimpleNamespace(**parts, metrics=Metrics(), scans=scans, health=health, posture=posture)
+        yield SimpleNamespace(**parts, metrics=Metrics(), scans=scans, health=health)
     finally:
         await store.aclose()
 

@@ -21,8 +21,8 @@ from gateway.domain.principals import Scope
 from gateway.log import Log
 from gateway.services.audit import Audit
 from gateway.services.health import Health
-from gateway.services.posture import CHAIN_CACHE_SECONDS, Posture
 from gateway.services.running import Running
+from gateway.services.trust_audits import CHAIN_CACHE_SECONDS, TrustAudits
 from gateway.settings import Settings
 from gateway.shield import Severity, Shield, load_rules
 from gateway.store.database import StoreUnavailable
@@ -61,13 +61,13 @@ class FakeClock:
 
 @dataclass
 class Room:
-    posture: Posture
+    audits: TrustAudits
     store: Store
     audit: Audit
     clock: FakeClock
 
     async def status(self, name: str) -> CheckStatus:
-        return next(check.status for check in (await self.posture.check())[1] if check.id == name)
+        return next(check.status for check in (await self.audits.check())[1] if check.id == name)
 
 
 def shield(*rules: dict[str, Any]) -> Shield:
@@ -87,17 +87,19 @@ async def room(
     settings, policy = Settings(data_dir=data_dir, **more), ShieldPolicy(mode=mode)
     health = Health(shield=used, store=store, upstream=None)
     running = Running(settings=settings, shield=used, store=store, health=health, clock=clock, policy=policy)
-    posture = Posture(settings=settings, shield=used, store=store, audit=audit, clock=clock, running=running)
+    audits = TrustAudits(
+        settings=settings, shield=used, store=store, audit=audit, clock=clock, ids=ids, running=running
+    )
     try:
-        yield Room(posture, store, audit, clock)
+        yield Room(audits, store, audit, clock)
     finally:
         await store.aclose()
 
 
 async def test_a_fresh_gateway_has_a_good_posture_and_no_threat() -> None:
     async with room() as here:
-        _, checks = await here.posture.check()
-        report = await here.store.db.read(here.posture.report)
+        _, checks = await here.audits.check()
+        report = await here.store.db.read(here.audits.report)
     assert report.threat_score == 0
     assert report.posture_score is None  # nobody has kept what the checks found
     assert (posture_score(checks) or 0) >= 80
@@ -107,7 +109,7 @@ async def test_a_fresh_gateway_has_a_good_posture_and_no_threat() -> None:
 
 async def test_checking_changes_no_record() -> None:
     async with room() as here:
-        await here.posture.check()
+        await here.audits.check()
         for table in ("api_keys", "alerts", "audit_events", "traffic"):
             assert await here.store.db.read(lambda tx, table=table: tx.query(f"SELECT * FROM {table}")) == []
 
@@ -128,8 +130,8 @@ async def test_blocks_alerts_and_observe_mode_raise_the_threat() -> None:
             last_seen_at=START_AT,
         )
         await here.store.db.write(lambda tx: here.store.alerts.insert(tx, alert))
-        score = posture_score((await here.posture.check())[1])
-        report = await here.store.db.read(here.posture.report)
+        score = posture_score((await here.audits.check())[1])
+        report = await here.store.db.read(here.audits.report)
     points = {part.name: part.points for part in report.threat}
     assert points["blocks"] > 0 and points["active_alerts"] > 0 and points["bypass"] == 15
     assert report.threat_score >= 51
@@ -188,11 +190,11 @@ async def test_the_chain_is_verified_again_after_a_while(monkeypatch: pytest.Mon
             return await verify()
 
         monkeypatch.setattr(here.audit, "verify", counted)
-        await here.posture.check()
-        await here.posture.check()
+        await here.audits.check()
+        await here.audits.check()
         assert len(runs) == 1
         here.clock.at += int(CHAIN_CACHE_SECONDS * 1000)
-        await here.posture.check()
+        await here.audits.check()
         assert len(runs) == 2
 
 
@@ -208,6 +210,6 @@ async def test_a_chain_that_cannot_be_read_fails_its_check(monkeypatch: pytest.M
 
 async def test_a_rule_that_misses_its_own_example_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     async with room() as here:
-        here.posture._shield = here.posture.running._shield = shield(RULE | {"match": ["Something else entirely"]})
-        check = next(check for check in (await here.posture.check())[1] if check.id == "shield-self-test")
+        here.audits._shield = here.audits._running._shield = shield(RULE | {"match": ["Something else entirely"]})
+        check = next(check for check in (await here.audits.check())[1] if check.id == "shield-self-test")
     assert check.status is CheckStatus.FAIL and "ignore-previous" in check.evidence
