@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from gateway.domain.keys import KeyRecord
 from gateway.domain.posture import DAY_MS, CheckStatus
 from gateway.domain.trust_audit_facts import Facts, ProviderFact
+from gateway.shield.detections import Severity
 
 KEY_AGE_MS = 90 * DAY_MS
 UNUSED_MS = 30 * DAY_MS
@@ -21,8 +22,6 @@ FREE_LOW_BYTES = 1 << 30
 FREE_NONE_BYTES = 200 << 20
 EARLIEST_AT = 1_767_225_600_000  # 2026-01-01: an earlier time is wrong, because this version is younger
 CLOCK_SLACK_MS = 5 * 60_000
-MCP_KEY_CHARS = 24
-MANY_ADMINS = 5
 # The words in its name tell what a tool can do. An agent with a tool that fetches text and a tool that sends or runs is
 # at risk: an instruction injected into the text can steal data.
 _READS = ("read", "fetch", "browse", "search", "get", "query", "list", "inbox", "file", "retrieve")
@@ -35,6 +34,20 @@ class Finding:
 
     status: CheckStatus
     evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One check, before it runs."""
+
+    id: str
+    title: str
+    category: str
+    severity: Severity
+    check: Callable[[Facts], Finding]
+    why: str
+    fix: str
+    refs: tuple[str, ...]
 
 
 passed = partial(Finding, CheckStatus.PASS)
@@ -56,27 +69,6 @@ def warns(is_bad: Callable[[Facts], bool], problem: str, good: str) -> Callable[
 def fails(problem_of: Callable[[Facts], str], good: str) -> Callable[[Facts], Finding]:
     """Return a check that fails with the problem, and passes with `good` if the problem is empty."""
     return lambda facts: failed(problem) if (problem := problem_of(facts)) else passed(good)
-
-
-def tls(facts: Facts) -> Finding:
-    """Check that a server beyond loopback uses TLS."""
-    if facts.has_tls:
-        return passed(f"HTTPS is served on {facts.host}")
-    return passed(f"only loopback is served ({facts.host})") if facts.is_loopback else failed(f"HTTP on {facts.host}")
-
-
-def rbac(facts: Facts) -> Finding:
-    """Check that users must sign in."""
-    if facts.rbac_enabled:
-        return passed("users sign in")
-    return warned("off; only loopback is served") if facts.is_loopback else failed(f"off, on {facts.host}")
-
-
-def allowed_hosts(facts: Facts) -> Finding:
-    """Check that the Host header is restricted."""
-    if facts.allowed_hosts:
-        return passed(", ".join(facts.allowed_hosts))
-    return skipped("only loopback is served") if facts.is_loopback else failed("any Host header is served")
 
 
 def trusted_proxies(facts: Facts) -> Finding:
@@ -122,12 +114,6 @@ def self_test(facts: Facts) -> Finding:
     return failed(f"{len(facts.weak_rules)} rules miss their own example: {', '.join(facts.weak_rules[:10])}")
 
 
-def thresholds(facts: Facts) -> Finding:
-    """Check the thresholds of BLOCK and REVIEW."""
-    is_weak = facts.block_at > 60 or facts.review_at > 25
-    return graded(f"BLOCK from {facts.block_at}, REVIEW from {facts.review_at}", warns=is_weak)
-
-
 def upstream_tls(facts: Facts) -> Finding:
     """Check that the upstream of the settings uses TLS."""
     if facts.upstream_url is None:
@@ -142,19 +128,6 @@ def permissions(mode: int | None, allowed: int) -> Finding:
     if mode is None:
         return skipped("there is no such file")
     return graded(f"mode {mode:04o}", fails=mode & 0o777 & ~allowed != 0)
-
-
-def files(facts: Facts) -> Finding:
-    """Check the permissions of the files in the data folder."""
-    good, nothing = "every file is for its owner only", "there is no such file"
-    return named(facts.open_files, "files are open to others", good, nothing, CheckStatus.FAIL)
-
-
-def audit_chain(facts: Facts) -> Finding:
-    """Check that the audit chain verifies."""
-    if facts.chain_problem is None:
-        return failed("the audit log could not be read")
-    return graded(facts.chain_problem or f"{facts.audit_events} events verify", fails=facts.chain_problem != "")
 
 
 def clock(facts: Facts) -> Finding:
@@ -227,32 +200,12 @@ def refusals(count: int, what: str, *, many: int, flood: int) -> Finding:
     return graded(f"{count} {what}", fails=count >= flood, warns=count >= many)
 
 
-def admins(facts: Facts) -> Finding:
-    """Check the number of administrators."""
-    if not facts.rbac_enabled or facts.admins is None:
-        return skipped("nobody signs in")
-    return graded(f"{facts.admins} administrators", warns=not 1 <= facts.admins <= MANY_ADMINS)
-
-
 def days_kept(days: int | None, *, least: int = 0, most: int = 0) -> Finding:
     """Check a retention against `least` and `most` days, 0 for no bound. A retention of 0 days means for ever."""
     if days is None:
         return skipped("there is no retention")
     is_short, is_long = 0 < days < least, most > 0 and (days == 0 or days > most)
     return graded(f"kept {days} days" if days else "kept for ever", warns=is_short or is_long)
-
-
-def mcp_key(facts: Facts) -> Finding:
-    """Check the length of the key of MCP over HTTP."""
-    if not facts.mcp_enabled:
-        return skipped("MCP is not served over HTTP")
-    return graded(f"{facts.mcp_key_chars} characters", fails=facts.mcp_key_chars < MCP_KEY_CHARS)
-
-
-def outputs_working(facts: Facts) -> Finding:
-    """Check that every event output delivers."""
-    failing = [one.name for one in facts.outputs if one.is_failing]
-    return named(failing if facts.outputs else None, "outputs fail", "all deliver", "there is no output")
 
 
 def providers_tls(facts: Facts) -> Finding:
@@ -291,12 +244,6 @@ def agents_tools(facts: Facts) -> Finding:
     pairs = ((one.name, dangerous_pair(one.tools)) for one in facts.agents or ())
     bad = [f"{name} ({pair[0]} with {pair[1]})" for name, pair in pairs if pair]
     return named(bad if facts.agents else None, "agents can read and act", "none can read and act")
-
-
-def agents_known(facts: Facts) -> Finding:
-    """Check that every agent is registered."""
-    unknown = [one.name for one in facts.agents or () if not one.is_registered]
-    return named(unknown if facts.agents else None, "agents were never registered", "all are registered")
 
 
 def captures(facts: Facts) -> Finding:

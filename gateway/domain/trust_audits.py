@@ -3,54 +3,35 @@
 A row says what is checked, why it matters and how to fix it. Its `check` function turns `Facts` into a finding.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from gateway.domain import trust_audit_checks as checks
 from gateway.domain.posture import Check, CheckStatus
 from gateway.domain.principals import Scope
+from gateway.domain.trust_audit_checks import Row, failed, graded, passed, skipped, warned
 from gateway.domain.trust_audit_facts import Facts
 from gateway.shield.detections import Severity
 
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One check, before it runs."""
-
-    id: str
-    title: str
-    category: str
-    severity: Severity
-    check: Callable[[Facts], checks.Finding]
-    why: str
-    fix: str
-    refs: tuple[str, ...]
-
-
-def run(facts: Facts) -> tuple[Check, ...]:
-    """Run every check, in the order of the table."""
-    found = ((row, row.check(facts)) for row in CHECKS)
-    return tuple(
-        Check(row.id, row.title, row.category, row.severity, one.status, one.evidence, row.why, row.fix, row.refs)
-        for row, one in found
-    )
-
-
 CHECKS: tuple[Row, ...] = (
     Row(
-        "exposure-tls", "HTTPS on addresses that others reach", "exposure", Severity.CRITICAL, checks.tls,
+        "exposure-tls", "HTTPS on addresses that others reach", "exposure", Severity.CRITICAL,
+        lambda facts: passed(f"HTTPS is served on {facts.host}") if facts.has_tls
+        else graded(f"only loopback is served ({facts.host})" if facts.is_loopback else f"HTTP on {facts.host}",
+                    fails=not facts.is_loopback),
         why="Everyone on the network path can read API keys and prompts.",
         fix="Set GATEWAY_TLS_CERT and GATEWAY_TLS_KEY, or listen on loopback behind a proxy that ends TLS.",
         refs=("OWASP API8:2023", "CWE-319"),
     ),
     Row(
-        "exposure-rbac", "Users sign in to the internal API", "exposure", Severity.CRITICAL, checks.rbac,
+        "exposure-rbac", "Users sign in to the internal API", "exposure", Severity.CRITICAL,
+        lambda facts: passed("users sign in") if facts.rbac_enabled
+        else warned("off; only loopback is served") if facts.is_loopback else failed(f"off, on {facts.host}"),
         why="Anyone who can reach the internal API can create keys.",
         fix="Set RBAC_ENABLED=true.",
         refs=("OWASP API5:2023", "CWE-306"),
     ),
     Row(
-        "exposure-hosts", "The Host header is checked", "exposure", Severity.MEDIUM, checks.allowed_hosts,
+        "exposure-hosts", "The Host header is checked", "exposure", Severity.MEDIUM,
+        lambda facts: passed(", ".join(facts.allowed_hosts)) if facts.allowed_hosts
+        else skipped("only loopback is served") if facts.is_loopback else failed("any Host header is served"),
         why="A page on the web can point its own name at this server (DNS rebinding).",
         fix="Set GATEWAY_ALLOWED_HOSTS to the names of this server.",
         refs=("CWE-350",),
@@ -109,16 +90,16 @@ CHECKS: tuple[Row, ...] = (
     ),
     Row(
         "shield-mode", "The shield blocks", "shield", Severity.CRITICAL,
-        lambda facts: checks.passed("block") if facts.shield_mode == "block"
-        else checks.failed(f"{facts.shield_mode}: attacks are let through"),
+        lambda facts: passed("block") if facts.shield_mode == "block"
+        else failed(f"{facts.shield_mode}: attacks are let through"),
         why="In observe mode every attack is recorded and then let through.",
         fix="Set GATEWAY_SHIELD_MODE=block.",
         refs=("OWASP LLM01:2025",),
     ),
     Row(
         "shield-rules", "Rules are loaded", "shield", Severity.CRITICAL,
-        lambda facts: checks.passed(f"{facts.rules_count} rules") if facts.rules_count
-        else checks.failed("no rule is loaded"),
+        lambda facts: passed(f"{facts.rules_count} rules") if facts.rules_count
+        else failed("no rule is loaded"),
         why="Without rules every text is allowed.",
         fix="Check the rules file with `rules check`, or remove GATEWAY_RULES.",
         refs=("OWASP LLM01:2025",),
@@ -145,7 +126,9 @@ CHECKS: tuple[Row, ...] = (
     ),
     Row(
         "shield-thresholds", "The thresholds are no weaker than the default", "shield", Severity.MEDIUM,
-        checks.thresholds,
+        lambda facts: graded(
+            f"BLOCK from {facts.block_at}, REVIEW from {facts.review_at}",
+            warns=facts.block_at > 60 or facts.review_at > 25),
         why="Above 60, a single critical match no longer blocks.",
         fix="Set the thresholds of the policy to 60 and 25 or lower.",
         refs=("OWASP LLM01:2025",),
@@ -187,7 +170,8 @@ CHECKS: tuple[Row, ...] = (
     ),
     Row(
         "files-database", "Only the owner reads the files in the data folder", "files", Severity.HIGH,
-        checks.files,
+        lambda facts: checks.named(facts.open_files, "files are open to others", "every file is for its owner only",
+            "there is no such file", CheckStatus.FAIL),
         why="Other users of this host could read or change the records.",
         fix="chmod 600 the files that are named here.",
         refs=("CWE-732",),
@@ -221,7 +205,9 @@ CHECKS: tuple[Row, ...] = (
         refs=("CWE-532",),
     ),
     Row(
-        "audit-chain", "The audit chain verifies", "audit", Severity.CRITICAL, checks.audit_chain,
+        "audit-chain", "The audit chain verifies", "audit", Severity.CRITICAL,
+        lambda facts: passed(f"{facts.audit_events} events verify") if facts.chain_problem == ""
+        else failed(facts.chain_problem or "the audit log could not be read"),
         why="A broken chain means that records were changed or lost.",
         fix="Run `audit verify`, keep the database as evidence and restore a backup.",
         refs=("NIST AU-9", "NIST AU-10"),
@@ -254,14 +240,16 @@ CHECKS: tuple[Row, ...] = (
     ),
     Row(
         "access-list", "An access list restricts callers", "access", Severity.LOW,
-        lambda facts: checks.skipped("not counted") if facts.access_entries is None
-        else checks.passed(f"{facts.access_entries} entries") if facts.access_entries else checks.warned("it is empty"),
+        lambda facts: skipped("not counted") if facts.access_entries is None
+        else passed(f"{facts.access_entries} entries") if facts.access_entries else warned("it is empty"),
         why="Without entries every key works from every address and for every model.",
         fix="Allow the networks, models and tools that are needed with `access add`.",
         refs=("NIST AC-3",),
     ),
     Row(
-        "users-admins", "One to five people are administrators", "access", Severity.LOW, checks.admins,
+        "users-admins", "One to five people are administrators", "access", Severity.LOW,
+        lambda facts: skipped("nobody signs in") if not facts.rbac_enabled or facts.admins is None
+        else graded(f"{facts.admins} administrators", warns=not 1 <= facts.admins <= 5),
         why="Each administrator can undo every protection, but with none, nobody can manage users.",
         fix="Give the others the role they need: PATCH /api/users/{id}.",
         refs=("NIST AC-6(5)",),
@@ -274,7 +262,9 @@ CHECKS: tuple[Row, ...] = (
         refs=("CWE-307", "MITRE ATT&CK T1110"),
     ),
     Row(
-        "mcp-key", "The key of MCP over HTTP is long", "access", Severity.HIGH, checks.mcp_key,
+        "mcp-key", "The key of MCP over HTTP is long", "access", Severity.HIGH,
+        lambda facts: graded(f"{facts.mcp_key_chars} characters", fails=facts.mcp_key_chars < 24)
+        if facts.mcp_enabled else skipped("MCP is not served over HTTP"),
         why="Anyone who guesses it can use every tool, including the access list.",
         fix="Set MCP_API_KEY to 24 random characters or more.",
         refs=("CWE-521",),
@@ -323,7 +313,10 @@ CHECKS: tuple[Row, ...] = (
         refs=("OWASP LLM06:2025", "MITRE ATLAS AML.T0051.001"),
     ),
     Row(
-        "agents-known", "Every agent is registered", "agents", Severity.LOW, checks.agents_known,
+        "agents-known", "Every agent is registered", "agents", Severity.LOW,
+        lambda facts: checks.named(
+            [one.name for one in facts.agents if not one.is_registered] if facts.agents else None,
+            "agents were never registered", "all are registered"),
         why="Nobody is responsible for an agent that is known only from traffic.",
         fix="Register it with its owner, or block it.",
         refs=("NIST CM-8",),
@@ -364,25 +357,37 @@ CHECKS: tuple[Row, ...] = (
     ),
     Row(
         "archive-integrity", "The program is as it was released", "integrity", Severity.CRITICAL,
-        lambda facts: checks.skipped("this runs from a checkout") if facts.archive_problem is None
-        else checks.failed(facts.archive_problem) if facts.archive_problem
-        else checks.passed("every member is as the manifest says"),
+        lambda facts: skipped("this runs from a checkout") if facts.archive_problem is None
+        else failed(facts.archive_problem) if facts.archive_problem
+        else passed("every member is as the manifest says"),
         why="A changed program can let anything through and report that it did not.",
         fix="Run `verify`, and replace the archive with a fresh copy.",
         refs=("NIST SI-7",),
     ),
     Row(
         "outputs-set", "Events leave this host", "audit", Severity.LOW,
-        lambda facts: checks.passed(f"{len(facts.outputs)} outputs") if facts.outputs
-        else checks.warned("events stay on this host"),
+        lambda facts: passed(f"{len(facts.outputs)} outputs") if facts.outputs
+        else warned("events stay on this host"),
         why="An attacker on this host can delete its records, but not those already sent elsewhere.",
         fix="Send events to a SIEM: POST /api/event-outputs.",
         refs=("NIST AU-9(2)",),
     ),
     Row(
-        "outputs-working", "Event outputs deliver", "audit", Severity.MEDIUM, checks.outputs_working,
+        "outputs-working", "Event outputs deliver", "audit", Severity.MEDIUM,
+        lambda facts: checks.named(
+            [one.name for one in facts.outputs if one.is_failing] if facts.outputs else None,
+            "outputs fail", "all deliver", "there is no output"),
         why="A security team that receives no events assumes that nothing happens.",
         fix="Test the output: POST /api/event-outputs/{id}/test.",
         refs=("NIST AU-5",),
     ),
 )  # fmt: skip
+
+
+def run(facts: Facts) -> tuple[Check, ...]:
+    """Run every check, in the order of the table."""
+    found = ((row, row.check(facts)) for row in CHECKS)
+    return tuple(
+        Check(row.id, row.title, row.category, row.severity, one.status, one.evidence, row.why, row.fix, row.refs)
+        for row, one in found
+    )
