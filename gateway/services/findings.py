@@ -1,4 +1,4 @@
-"""What is kept of what the shield found: in traffic, alerts and audit events. Never a text."""
+"""The findings of the shield as traffic, alerts and audit events store them, without any text."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -13,8 +13,8 @@ MOST_FINDINGS = 20
 class LedgerLine:
     """One finding's share in the score of a request. name, description: empty for a rule that is no more.
 
-    sha256, chars: of the one text at `place`. matched: the mask of a secret or of personal data. spread: the finding
-    stands in other texts as well. What requests of before do not have is None.
+    sha256, chars: of the one text at `place`. matched: the mask of a secret or of personal data. spread: whether other
+    texts have the finding too. Fields that earlier versions did not store are None.
     """
 
     rule: str
@@ -37,15 +37,15 @@ class LedgerLine:
 
 
 def described(detections: Sequence[Detection], direction: Direction | None = None) -> list[Mapping[str, object]]:
-    """Say of the strongest detections what may be kept, and never a text: of secrets and personal data the mask.
+    """Return what may be stored of the strongest detections: no text, but the mask of secrets and personal data.
 
-    sha256, chars: of the one text at `place`, in which the span stands. direction: the way that text went.
+    sha256, chars: of the one text at `place`, which contains the span. direction: of that text.
     """
     return [_described(detection, direction) for detection in detections[:MOST_FINDINGS]]
 
 
 def _described(detection: Detection, direction: Direction | None) -> Mapping[str, object]:
-    told: dict[str, object] = {
+    shown: dict[str, object] = {
         "rule": detection.rule,
         "severity": str(detection.severity),
         "category": detection.category,
@@ -65,11 +65,11 @@ def _described(detection: Detection, direction: Direction | None) -> Mapping[str
         "spread": detection.is_spread,
         "accepted": detection.accepted,
     }
-    return told | {name: value for name, value in more.items() if value}
+    return shown | {name: value for name, value in more.items() if value}
 
 
 def ledger_line(found: Mapping[str, object], known: Mapping[str, tuple[str, str]]) -> LedgerLine:
-    """Return what is shown of a kept finding. known: names and descriptions of rules by id."""
+    """Return the line of a stored finding. known: names and descriptions of rules by id."""
     rule = str(found.get("rule", ""))
     name, description = known.get(rule, ("", ""))
 
@@ -103,7 +103,7 @@ def ledger_line(found: Mapping[str, object], known: Mapping[str, tuple[str, str]
 
 
 def kept_detection(found: Mapping[str, object]) -> Detection:
-    """Return a detection as far as what is kept of it says, to be judged again."""
+    """Return the detection of a stored finding, to score it again."""
     known = {"name": "", "description": "", "matched": "", "place": "", "sha256": "", "chars": 0} | dict(found)
     known |= {"severity": Severity(str(found["severity"])), "is_spread": found.get("spread") is True, "accepted": None}
     return Detection(**{field.name: known[field.name] for field in fields(Detection) if field.name in known})  # type: ignore[arg-type]

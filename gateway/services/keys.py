@@ -47,8 +47,8 @@ class Keys(Resource[KeyRecord]):
     ) -> tuple[str, Callable[[AuthorityTransaction], KeyRecord]]:
         """Return the text of a new key, and the work that inserts it in a transaction. Raises what `create` does."""
         now_at = self._clock.now_at()
-        check(new)
         check_future(new.expires_at, now_at)
+        check(new)
         _check_grant(principal, new.scopes)
         key = make_key(self._ids.random_bytes(KEY_RANDOM_BYTES))
 
@@ -113,15 +113,9 @@ class Keys(Resource[KeyRecord]):
             )
             self._store.keys.insert(tx, record)
             self._store.keys.revoke(tx, old.id, now_at=now_at, revoked_at=revoked_at)
-            self._append(
-                tx,
-                "rotated",
-                principal,
-                context,
-                id=old.id,
-                after={"rotated_to": record.id, "revoked_at": revoked_at},
-                details={"name": old.name, "prefix": old.prefix, "new_prefix": record.prefix},
-            )
+            after = {"rotated_to": record.id, "revoked_at": revoked_at}
+            details = {"name": old.name, "prefix": old.prefix, "new_prefix": record.prefix}
+            self._append(tx, "rotated", principal, context, id=old.id, after=after, details=details)
             return CreatedKey(key=key, record=record)
 
         return await self._audit.commit_authority(work)
@@ -139,16 +133,9 @@ class Keys(Resource[KeyRecord]):
             record = self.find(tx, name)
             if not self._store.keys.revoke(tx, record.id, now_at=now_at):
                 raise Conflict(f"The key {record.id} is revoked already.")
-            self._append(
-                tx,
-                "revoked",
-                principal,
-                context,
-                id=record.id,
-                before={"status": record.status(now_at)},
-                after={"status": "revoked"},
-                details={"name": record.name, "prefix": record.prefix},
-            )
+            shown = {"before": {"status": record.status(now_at)}, "after": {"status": "revoked"}}
+            details = {"name": record.name, "prefix": record.prefix}
+            self._append(tx, "revoked", principal, context, id=record.id, details=details, **shown)
             return self.find(tx, record.id)
 
         return await self._audit.commit_authority(work)

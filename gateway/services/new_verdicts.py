@@ -1,4 +1,4 @@
-"""What the verdict of a request would be now: from its findings as they are kept, without its text. Records nothing."""
+"""Compute the verdict that a request would get now, from its stored findings. Needs no text and records nothing."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _BY_ANOTHER = "An earlier acceptance already covers what this one could."
 
 @dataclass(frozen=True, slots=True)
 class RuleShare:
-    """What a rule gives to a score."""
+    """The share of a rule in a score."""
 
     rule: str
     score: int
@@ -29,10 +29,7 @@ class RuleShare:
 
 @dataclass(frozen=True, slots=True)
 class NewVerdict:
-    """The verdict that a request would get now. verdict, score: None when they are not known; `says` has the reason.
-
-    rules: what makes the score. says: all of it as a sentence.
-    """
+    """The verdict that a request would get now, and in words. verdict, score: None when they are unknown."""
 
     request_id: str | None
     verdict: Verdict | None
@@ -42,7 +39,7 @@ class NewVerdict:
 
 
 class NewVerdicts:
-    """Judges requests again. policy: of keys that have none of their own."""
+    """Computes new verdicts. policy: of keys that have none of their own."""
 
     def __init__(self, store: Store, clock: Clock, policies: Policies, *, policy: ShieldPolicy) -> None:
         self._store = store
@@ -51,25 +48,25 @@ class NewVerdicts:
         self._policy = policy
 
     async def after(self, made: RiskAcceptance, *, request: str | None, alert: str | None) -> NewVerdict:
-        """Return the verdict after an acceptance of the request that it was made for, or of an alert's newest one.
+        """Return the verdict after an acceptance, of `request` or else of the newest request of `alert`.
 
-        request: its id, or that of its traffic row.
+        request: its id, or the id of its traffic row.
         """
 
-        def look(tx: Transaction) -> tuple[TrafficRow | None, Sequence[RiskAcceptance], _Caller | None]:
+        def work(tx: Transaction) -> tuple[TrafficRow | None, Sequence[RiskAcceptance], _Caller | None]:
             found = self._store.alerts.by_id(tx, alert) if alert and not request else None
             wanted = request or (found.request_id if found else None)
             row = self._store.traffic.find(tx, wanted) if wanted else None
             active = self._store.risk_acceptances.active(tx, now_at=self._clock.now_at())
             return row, active, self._caller(tx, row) if row else None
 
-        row, active, caller = await self._store.db.read(look)
+        row, active, caller = await self._store.db.read(work)
         if row is None:
             known = "That request is not in the traffic" if request or alert else "No request was named"
             return NewVerdict(None, None, None, (), f"{known}, so its new verdict is not known.")
         if caller is None:
             return _unknown(row, "its key or the policy of its key is gone")
-        return self._judged(row, made, active, caller)
+        return self._new_verdict(row, made, active, caller)
 
     def _caller(self, tx: Transaction, row: TrafficRow) -> "_Caller | None":
         if not row.key_prefix:
@@ -83,17 +80,17 @@ class NewVerdicts:
         except PermissionDenied:
             return None
 
-    def _judged(
+    def _new_verdict(
         self, row: TrafficRow, made: RiskAcceptance, active: Sequence[RiskAcceptance], caller: "_Caller"
     ) -> NewVerdict:
-        kept = {way: [one for one in row.detections if _way(one) == way] for way in Direction}
-        if sum(map(len, kept.values())) < len(row.detections):
+        stored = {one: [found for found in row.detections if _direction(found) == one] for one in Direction}
+        if sum(map(len, stored.values())) < len(row.detections):
             return _unknown(row, "its findings were kept by an earlier version")
-        if any(len(found) >= MOST_FINDINGS for found in kept.values()):
+        if any(len(found) >= MOST_FINDINGS for found in stored.values()):
             return _unknown(row, f"it has {MOST_FINDINGS} findings or more, and no more are kept")
         scoring, now_at = caller.policy.scoring, self._clock.now_at()
         results, alone = [], []
-        for found in kept.values():
+        for found in stored.values():
             result = judge(map(kept_detection, found), scoring)
             results.append(accept(result, active, scoring, source=caller.source, now_at=now_at))
             alone.append(accept(result, (made,), scoring, source=caller.source, now_at=now_at))
@@ -103,24 +100,24 @@ class NewVerdicts:
         if any(one.category in redacted_categories(caller.policy) for one in left):
             return _unknown(row, "the policy masks what was found, and only the text shows whether it can")
         covered = "" if _has(results, made) else _BY_ANOTHER if _has(alone, made) else _NOT_COVERED
-        return _told(row, max(results, key=lambda result: result.score), covered)
+        return _known(row, max(results, key=lambda result: result.score), covered)
 
 
 @dataclass(frozen=True, slots=True)
 class _Caller:
-    """Who sent a request, and the policy for it."""
+    """The source of a request, and the policy for it."""
 
     source: Source
     policy: ShieldPolicy
 
 
-def _way(found: Mapping[str, object]) -> object:
-    """Return the direction of a kept finding, None if it is of an earlier version."""
+def _direction(found: Mapping[str, object]) -> object:
+    """Return the direction of a stored finding, or None if an earlier version stored it."""
     return found.get("direction") if "sha256" in found or found.get("rule") == UNSCANNABLE_RULE else None
 
 
 def _has(results: Sequence[ScanResult], made: RiskAcceptance) -> bool:
-    """Tell whether an acceptance covers one of the findings."""
+    """Return whether an acceptance covers one of the findings."""
     return any(one.accepted == made.id for result in results for one in result.detections)
 
 
@@ -128,7 +125,7 @@ def _unknown(row: TrafficRow, why: str) -> NewVerdict:
     return NewVerdict(row.request_id, None, None, (), f"The new verdict of this request is not known: {why}.")
 
 
-def _told(row: TrafficRow, result: ScanResult, covered: str) -> NewVerdict:
+def _known(row: TrafficRow, result: ScanResult, covered: str) -> NewVerdict:
     shares = tuple(RuleShare(one.rule, one.score) for one in result.detections if one.score)
     still = "still" if result.verdict == row.verdict else "now"
     rules = ": " + ", ".join(f"{one.rule} {one.score}" for one in shares) if shares else ""

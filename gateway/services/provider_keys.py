@@ -1,9 +1,8 @@
-"""From the reference of a provider's key to the key: environment, a file, systemd's credentials, or the file beside
-the database. Never tells a key in a message, a log or a record.
+"""Read the key that a provider's record refers to: in the environment, a file, systemd's credentials or the key file.
 
-Whoever may name a reference may send what it leads to anywhere. So a reference leads only to the variables and folders
-that the settings allow, and never to a secret of the gateway itself. That is checked when a reference is stored and
-again whenever the key is read.
+Anyone who may change a provider can send its key to any address. So a reference may lead only to the variables and
+folders that the settings allow, and never to a secret of the gateway itself. The gateway checks that when it stores a
+reference and whenever it reads the key. No message, log or record contains a key.
 """
 
 import os
@@ -33,7 +32,7 @@ class ProviderKeys:
         self._folders = allowed.provider_key_dirs
 
     def check(self, reference: str | None, *, param: str) -> None:
-        """Refuse a reference that the settings do not allow. Does not look whether a key is there.
+        """Refuse a reference that the settings do not allow. Does not read the key.
 
         Raises:
             InvalidRequest: the message names the setting.
@@ -115,26 +114,21 @@ class ProviderKeys:
             raise KeyMissing(f"The file of API keys cannot be read ({error.strerror}).") from error
 
     def _read_file(self, path: str) -> str:
-        """Return what stands in a small regular file, whose place was checked."""
+        """Return the text of a small regular file whose path was checked."""
+        # O_NONBLOCK: do not wait for the other end of a pipe. O_NOFOLLOW: the checked path has no link.
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
         try:
-            # O_NONBLOCK: not to wait for the other end of a pipe. O_NOFOLLOW: the path that was checked has no link.
-            flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
-            descriptor = os.open(os.path.realpath(path), flags)
+            with open(os.open(os.path.realpath(path), flags), "rb") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise KeyMissing("What should hold the API key is no file.")
+                raw = file.read(MAX_KEY_BYTES + 1)
         except OSError as error:
             raise KeyMissing(f"The file of the API key cannot be read ({error.strerror}).") from error
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise KeyMissing("What should hold the API key is no file.")
-            raw = os.read(descriptor, MAX_KEY_BYTES + 1)
-        except OSError as error:
-            raise KeyMissing(f"The file of the API key cannot be read ({error.strerror}).") from error
-        finally:
-            os.close(descriptor)
         if len(raw) > MAX_KEY_BYTES:
             raise KeyMissing("The file of the API key is too long for one.")
         return raw.decode("utf-8", "replace").strip()
 
 
 def _lies_in(path: str, folder: str) -> bool:
-    """Tell whether a path without links lies in a folder, however that is spelled."""
+    """Return whether a path without links lies in a folder, which may be a link."""
     return path.startswith(os.path.realpath(folder).rstrip(os.sep) + os.sep)

@@ -4,8 +4,8 @@ The texts of the suite raise no alert and do not count as scans or traffic.
 """
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, fields
+from typing import Annotated, Any
 
 import anyio
 import anyio.from_thread
@@ -45,9 +45,10 @@ class RunShieldTests:
 
 @dataclass(frozen=True, slots=True)
 class ShieldTestsChange:
-    """This run less the last one of the same choice. Rates are differences; None where either run had no such case.
+    """This run compared with the last run of the same cases.
 
-    newly_failing, newly_holding: ids of cases that were expected to hold then and now, and did in one run only.
+    detection_rate, false_positive_rate: differences, None where either run had no such case. newly_failing,
+    newly_holding: ids of cases whose verdict was the expected one in only one of the two runs.
     """
 
     since_at: int
@@ -77,7 +78,7 @@ class ShieldTestsRun:
 
 @dataclass(frozen=True, slots=True)
 class LastShieldTests:
-    """The last run of whatever choice; None before the first."""
+    """The last run of any cases; None before the first."""
 
     last: ShieldTestsRun | None
 
@@ -94,7 +95,7 @@ class ShieldTestsUnderWay:
 
 @dataclass(frozen=True, slots=True)
 class ShieldTestsBrief:
-    """What is kept of an older run."""
+    """The stored summary of an older run."""
 
     ran_at: int
     ran_by: str
@@ -111,7 +112,7 @@ class ShieldTestsBrief:
 
 @dataclass(frozen=True, slots=True)
 class ShieldTestsState:
-    """The last run, those before it (newest first), and the one that is under way."""
+    """The last run, summaries of all runs (newest first), and the run that is under way."""
 
     last: ShieldTestsRun | None
     history: tuple[ShieldTestsBrief, ...]
@@ -119,7 +120,7 @@ class ShieldTestsState:
 
 
 class ShieldTests:
-    """The validation suite over the rules in use. Who may run it is checked by the edges."""
+    """The validation suite over the rules in use. The edges check who may run it."""
 
     def __init__(self, *, shield: Shield, store: Store, clock: Clock, audit: Audit, rules: Rules | None = None) -> None:
         self._rules = rules
@@ -129,7 +130,7 @@ class ShieldTests:
         self._clock = clock
         self._audit = audit
         self._trail = AuditTrail(audit, "rules")
-        self._limiter = anyio.CapacityLimiter(1)  # one run at a time: it keeps a processor busy
+        self._limiter = anyio.CapacityLimiter(1)  # a run keeps a processor busy
 
     async def run(
         self,
@@ -216,35 +217,25 @@ class ShieldTests:
         try:
             return tuple(decode(ShieldTestsBrief, row) for row in rows) if isinstance(rows, list) else ()
         except InvalidRequest:
-            return ()  # kept by another version of the gateway
+            return ()  # stored by another version of the gateway
 
 
 def last_run(store: Store, tx: Transaction, name: str = _LAST) -> ShieldTestsRun | None:
-    """Return the newest run, of whatever choice; None before the first."""
+    """Return the newest run of any cases; None before the first."""
     text = store.meta.get(tx, name)
     if text is None:
         return None
     try:
         return decode(ShieldTestsRun, read_json(text.encode()))
     except InvalidRequest:
-        return None  # kept by another version of the gateway, whose runs were described otherwise
+        return None  # stored by another version of the gateway
 
 
 def _brief(run: ShieldTestsRun) -> ShieldTestsBrief:
-    report = run.report
-    return ShieldTestsBrief(
-        ran_at=run.ran_at,
-        ran_by=run.ran_by,
-        category=run.category,
-        include_known_gaps=run.include_known_gaps,
-        cases=report.cases,
-        failures=len(report.failures),
-        detection_rate=report.detection_rate,
-        false_positive_rate=report.false_positive_rate,
-        p50_us=report.p50_us,
-        p95_us=report.p95_us,
-        rules_digest=run.rules_digest,
-    )
+    values: dict[str, Any] = {
+        one.name: getattr(run, one.name, getattr(run.report, one.name, None)) for one in fields(ShieldTestsBrief)
+    }
+    return ShieldTestsBrief(**values | {"failures": len(run.report.failures)})
 
 
 def _change(last: ShieldTestsRun, report: SuiteReport, digest: str) -> ShieldTestsChange:
