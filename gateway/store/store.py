@@ -8,7 +8,6 @@ from anyio import to_thread
 from gateway.clock import Clock, Ids
 from gateway.errors import SetupError
 from gateway.log import Log
-from gateway.store.agents import AgentRepository
 from gateway.store.alerts import AlertRepository
 from gateway.store.audit import AuditRepository, CheckpointRepository
 from gateway.store.backup import copy_before_migration, drop_needless_copy
@@ -24,7 +23,6 @@ from gateway.store.keys import KeyRepository
 from gateway.store.meta import MetaRepository
 from gateway.store.migrations import MIGRATIONS, migrate, prepare
 from gateway.store.old_redo import commit_old_redo
-from gateway.store.reports import ReportRepository, ReportScheduleRepository
 from gateway.store.sessions import SessionRepository, SignInFailureRepository
 from gateway.store.sqlite import MEMORY, SqliteDatabase
 from gateway.store.tables import (
@@ -33,12 +31,15 @@ from gateway.store.tables import (
     RULE_OVERRIDES,
     SECURITY_SCANS,
     AccessRepository,
+    AgentRepository,
     EventOutputRepository,
+    ReportRepository,
+    ReportScheduleRepository,
     RiskAcceptanceRepository,
+    TrustAuditRepository,
     UserRepository,
 )
 from gateway.store.traffic import CaptureRepository, TrafficRepository
-from gateway.store.trust_audits import TrustAuditRepository
 
 
 class Store:

@@ -5,15 +5,19 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from gateway.domain.access_list import MAX_ENTRY_LIMIT, AccessEntry, EntryFilter
+from gateway.domain.agents import AgentRecord
 from gateway.domain.event_outputs import EventOutput
 from gateway.domain.paging import Page
 from gateway.domain.policies import PolicyRecord, RuleOverride
+from gateway.domain.posture import KEPT_RUNS, MAX_RUNS, Check, PosturePoint, TrustAudit
 from gateway.domain.prices import Price
 from gateway.domain.principals import Role
 from gateway.domain.providers import Provider
+from gateway.domain.reports import KEPT_REPORTS, MAX_REPORTS, Report, ReportSchedule
 from gateway.domain.risk_acceptances import MAX_ACCEPTANCE_LIMIT, RiskAcceptance
 from gateway.domain.security_scans import KEPT_SCANS, MAX_SCANS, ScannedItem, SecurityScan
 from gateway.domain.users import User
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.filters import Where
 from gateway.store.table import AuthorityTable, Codec, Table, json_records
@@ -116,3 +120,95 @@ class UserRepository(AuthorityTable[User]):
     def count_active(self, tx: Transaction, role: Role) -> int:
         """Count the users of a role who may sign in."""
         return self.count(tx, "WHERE role = :role AND disabled_at IS NULL", role=role.value)
+
+
+UNKNOWN_OF_KEY = """
+    SELECT id FROM alerts WHERE last_seen_at > :since AND rule = :rule AND key_prefix = :key_prefix LIMIT :most
+"""
+
+
+class AgentRepository(Table[AgentRecord]):
+    """The agents. `decide` changes what an agent may do; `change` writes the rest, which the gateway has seen."""
+
+    def __init__(self) -> None:
+        super().__init__("agents", AgentRecord, raises_version=False, order=("position",))
+
+    def decide(self, tx: AuthorityTransaction, record: AgentRecord) -> None:
+        """Write an agent that was blocked or unblocked."""
+        tx.change(self.update_sql, self.params(record))
+
+    def positions(self, tx: Transaction) -> tuple[tuple[int, AgentRecord], ...]:
+        """Return all agents with their positions, newest first."""
+        rows = tx.query(f"SELECT position, {self.names} FROM agents ORDER BY position DESC")  # noqa: S608
+        return tuple((int(row["position"]), self.record(row)) for row in rows)
+
+    def by_name(self, tx: Transaction, folded: str) -> AgentRecord | None:
+        return self.one(tx, "WHERE folded = :folded", folded=folded)
+
+    def count_unknown(self, tx: Transaction, rule: str, key_prefix: str, *, since: int, most: int) -> int:
+        """Count the unknown agents of a key by the alerts of `rule` that they raised after `since`, up to `most`."""
+        values = {"rule": rule, "key_prefix": key_prefix, "since": since, "most": most}
+        return len(tx.query(UNKNOWN_OF_KEY, values))
+
+    def blocked(self, tx: Transaction) -> dict[str, str]:
+        rows = tx.query("SELECT id, folded FROM agents WHERE blocked_at IS NOT NULL")
+        return {str(row["folded"]): str(row["id"]) for row in rows}
+
+
+_TYPE = {"type": "report_type", "format": "report_format"}
+ADVANCE = """
+    UPDATE report_schedules SET next_at = :next_at
+     WHERE id = :id AND enabled = 1 AND next_at = :due_at AND next_at <= :now_at
+"""
+
+
+class ReportRepository(Table[Report]):
+    """The reports, each with its document."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "reports", Report, columns=_TYPE, extra=("document",), page_limit=MAX_REPORTS, kept=KEPT_REPORTS
+        )
+
+    def document(self, tx: Transaction, report_id: str) -> tuple[Report, str] | None:
+        rows = tx.query(f"SELECT {self.names}, document FROM reports WHERE id = :id", {"id": report_id})  # noqa: S608
+        return (self.record(rows[0]), str(rows[0]["document"])) if rows else None
+
+
+class ReportScheduleRepository(Table[ReportSchedule]):
+    """The schedules of reports."""
+
+    def __init__(self) -> None:
+        super().__init__("report_schedules", ReportSchedule, columns=_TYPE)
+
+    def advance(self, tx: Transaction, schedule: ReportSchedule, *, next_at: int, now_at: int) -> bool:
+        """Move a schedule to its next time. Return whether it was due and no other process had moved it."""
+        values = {"id": schedule.id, "due_at": schedule.next_at, "next_at": next_at, "now_at": now_at}
+        return tx.execute(ADVANCE, values) == 1
+
+
+POINTS = Table("posture_points", PosturePoint, key="occurred_at")
+
+
+class TrustAuditRepository(Table[TrustAudit]):
+    """The tables of trust audits and of points."""
+
+    def __init__(self) -> None:
+        codecs = {"checks": json_records(Check)}
+        super().__init__("trust_audits", TrustAudit, codecs=codecs, page_limit=MAX_RUNS, kept=KEPT_RUNS)
+
+    def latest(self, tx: Transaction) -> TrustAudit | None:
+        """Return the newest run, or None before the first."""
+        return self.one(tx, "ORDER BY id DESC LIMIT 1")
+
+    def insert_point(self, tx: Transaction, point: PosturePoint) -> bool:
+        """Store a point and return whether it is the first of its time."""
+        return tx.execute(f"{POINTS.insert_sql} ON CONFLICT (occurred_at) DO NOTHING", POINTS.params(point)) == 1
+
+    def points(self, tx: Transaction, *, since: int) -> tuple[PosturePoint, ...]:
+        """Return the points since a time, oldest first."""
+        return POINTS.many(tx, "WHERE occurred_at >= :since ORDER BY occurred_at", since=since)
+
+    def prune_points(self, tx: Transaction, *, before: int) -> int:
+        """Delete points from before a time."""
+        return tx.execute("DELETE FROM posture_points WHERE occurred_at < :before", {"before": before})
