@@ -1,7 +1,8 @@
 """The HTTP/1.1 client: resolve, connect, TLS, a pool, one request and its reply. Follows no redirects.
 
-Idle connections wait in one list per origin. The one that was used last is taken first, so that the rest grow old and
-the sweep closes them. Only a new connection needs a timer of its own; everything later is a deadline of the connection.
+Idle connections wait in one list per origin and check of its addresses, so that each connection in a list has passed
+that check. The connection that was used last is taken first; the rest grow old, and the sweep closes them. Only a new
+connection needs a timer of its own; everything later is a deadline of the connection.
 """
 
 import re
@@ -9,6 +10,7 @@ import socket
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -89,7 +91,7 @@ class Client:
         self._sweep_seconds = sweep_seconds
         self._sweep: Sweep | None = None
         self._tls: ssl.SSLContext | None = None
-        self._idle: dict[_Origin, list[Connection]] = {}
+        self._idle: dict[tuple[_Origin, AllowAddress | None], list[Connection]] = {}
 
     async def request(
         self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes, terms: Terms
@@ -147,8 +149,8 @@ class Client:
         """
         end_seconds = begun_seconds + terms.total_seconds
         first_seconds = begun_seconds + terms.first_byte_seconds
-        idle = self._idle.setdefault(origin, [])
-        connection = None if is_repeated else _take_idle(idle, terms.allow_address)
+        idle = self._idle.setdefault((origin, terms.allow_address), [])
+        connection = None if is_repeated else _take_idle(idle)
         is_kept = connection is not None
         if connection is None:
             connection = await self._connect(origin, terms)
@@ -232,12 +234,12 @@ class Client:
         return await dial(address, origin.port, self._watch(), tls=tls, server_name=origin.host)
 
 
-def _take_idle(idle: list[Connection], allow_address: AllowAddress | None) -> Connection | None:
+def _take_idle(idle: list[Connection]) -> Connection | None:
     while idle:
         connection = idle.pop()
-        if connection.is_quiet() and (allow_address is None or allow_address(connection.peer)):
+        if connection.is_quiet():
             return connection
-        connection.abort()  # it has ended, has unread bytes, or its address is no longer allowed
+        connection.abort()  # it has ended or has unread bytes
     return None
 
 
@@ -305,6 +307,7 @@ def _unmapped(address: str) -> str:
     return address if mapped is None else str(mapped)
 
 
+@lru_cache(64)
 def _parse_url(url: str) -> _Url:
     parts = urlsplit(url)
     host = parts.hostname

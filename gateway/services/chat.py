@@ -7,7 +7,6 @@ texts, and the texts themselves only where the policy of the key says so.
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import anyio
 
@@ -31,8 +30,8 @@ from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.captures import Captures
 from gateway.services.chat_costs import ChatCosts
-from gateway.services.chat_metrics import ChatMetrics
-from gateway.services.chat_policy import Accept, ChatPolicy, ScannedReply
+from gateway.services.chat_metrics import count_chat
+from gateway.services.chat_policy import Accept, ChatPolicy
 from gateway.services.chat_record import (
     Answer,
     ChatExchange,
@@ -99,7 +98,7 @@ class Chat:
         self._store = store
         self._clock = clock
         self._ids = ids
-        self._metrics = ChatMetrics(metrics)
+        self._metrics = metrics
         self._audit = audit
         self._alerts = alerts
         self._scanner = scanner
@@ -147,23 +146,22 @@ class Chat:
         exchange = ChatExchange(principal, context, request, now_seconds())
         try:
             policy = self._admit(exchange)
-            exchange = replace(exchange, candidates=self._routing.candidates(request.prompt.model))
-            exchange = replace(exchange, candidates=self._access.usable(principal, exchange.candidates))
-            if (planned := self._planned(exchange)) is not None:
-                # Noted before it is taken, so that it is released if the client leaves meanwhile.
-                exchange = replace(exchange, reservation=planned)
-                exchange = replace(exchange, reservation=await self._reserved(planned))
-            exchange = replace(exchange, inbound=await policy.inbound(request))
+            exchange.candidates = self._routing.candidates(request.prompt.model)
+            exchange.candidates = self._access.usable(principal, exchange.candidates)
+            await self._reserve(exchange)
+            exchange.inbound = await policy.inbound(request)
             await self._check_prompt(exchange)
-            exchange = replace(exchange, sent_seconds=now_seconds())
-            exchange = replace(exchange, answer=await self._sent(exchange, policy))
-            exchange = replace(exchange, outbound=await self._scanned_reply(exchange, policy))
+            exchange.answer = await self._send(exchange, policy)
+            await self._access.check_reply(principal, exchange.reply(), self._dialect)
+            exchange.outbound = await policy.outbound(exchange.reply())
         except GatewayError as error:
-            await self._settle(exchange.failed(error, now_seconds()))
+            exchange.fail(error, now_seconds())
+            await self._settle(exchange)
             raise
         except anyio.get_cancelled_exc_class():
+            exchange.fail(None, now_seconds())
             with anyio.move_on_after(SETTLE_SECONDS, shield=True), contextlib.suppress(AuditUnavailable):
-                await self._settle(exchange.failed(None, now_seconds()))
+                await self._settle(exchange)
             raise
         await self._settle(exchange)
         return ChatAnswer(exchange.reply(), exchange.summary(now_seconds()))
@@ -205,21 +203,19 @@ class Chat:
             owner=owner,
         )
 
-    def _planned(self, exchange: ChatExchange) -> Reservation | None:
-        """Return what is to be reserved, None if no budget covers the chat."""
+    async def _reserve(self, exchange: ChatExchange) -> None:
+        """Take the most that the chat may cost from the budgets that cover it."""
         self._has_budgets = self._spending.any()
         if not self._has_budgets:
-            return None
+            return
         request, lineage = exchange.request, exchange.principal.lineage
         spender = Spender(lineage, exchange.claimed_agent(), request.prompt.model, exchange.payees())
-        covering = self._spending.covering(spender)
-        if not covering:
-            return None
-        worst = self._costs.worst(request.prompt, exchange.candidates, len(request.leaves.unscanned))
-        return Reservation(self._ids.new("hold"), covering, worst)
-
-    async def _reserved(self, planned: Reservation) -> Reservation:
-        return replace(planned, held=await self._spending.reserve(planned.id, planned.budget_ids, planned.worst))
+        budget_ids = self._spending.covering(spender)
+        if budget_ids:
+            worst = self._costs.worst(request.prompt, exchange.candidates, len(request.leaves.unscanned))
+            # The exchange has it before the budgets do, so that it is released if the client leaves meanwhile.
+            exchange.reservation = Reservation(self._ids.new("hold"), worst)
+            exchange.reservation.held = await self._spending.reserve(exchange.reservation.id, budget_ids, worst)
 
     async def _check_prompt(self, exchange: ChatExchange) -> None:
         """Refuse a prompt that the shield blocks or the access list refuses."""
@@ -228,22 +224,17 @@ class Chat:
         request, agent = exchange.request, exchange.agent() or exchange.principal.name
         await self._access.check_prompt(exchange.principal, request.prompt, request.leaves, agent=agent)
 
-    async def _sent(self, exchange: ChatExchange, policy: ChatPolicy) -> Answer:
-        """Send the prompt, masked if it has to be, and return what came back."""
+    async def _send(self, exchange: ChatExchange, policy: ChatPolicy) -> Answer:
+        """Send the prompt, masked if it has to be, and return the answer."""
         prompt, inbound, reservation = exchange.request.prompt, exchange.inbound, exchange.reservation
+        exchange.sent_seconds = sent_seconds = self._clock.monotonic_seconds()
         sent = inbound.masked if inbound and inbound.masked else prompt
         try:
             reply, by = await self._routing.complete(sent, exchange.candidates, exchange.context.traceparent)
         except UpstreamRefused as error:
             raise await policy.refusal(error) from error
-        seconds = self._clock.monotonic_seconds() - (exchange.sent_seconds or 0.0)
         used = self._costs.actual(prompt, reply, by, reservation.worst if reservation else None)
-        return Answer(reply, by, used, seconds)
-
-    async def _scanned_reply(self, exchange: ChatExchange, policy: ChatPolicy) -> ScannedReply:
-        reply = exchange.reply()
-        await self._access.check_reply(exchange.principal, reply, self._dialect)
-        return await policy.outbound(reply)
+        return Answer(reply, by, used, self._clock.monotonic_seconds() - sent_seconds)
 
     async def _settle(self, exchange: ChatExchange) -> None:
         """Record audit event, alerts, costs and traffic row in one transaction, whether or not anyone still waits.
@@ -257,7 +248,7 @@ class Chat:
             occurred_at=self._clock.now_at(),
             now_seconds=self._clock.monotonic_seconds(),
         )
-        self._metrics.count(exchange, row)
+        count_chat(self._metrics, exchange, row)
         event = self._event(exchange, row)
         captured = [scan.captured for _, scan in exchange.scans() if scan.captured]
         unpriced = self._spending.unpriced(row.model, exchange.answer.used if exchange.answer else None)

@@ -1,11 +1,11 @@
 """One chat on its way through the steps of `services/chat`, and the traffic row, audit details and alerts made of it.
 
-A `ChatExchange` is frozen: each step returns it with its own part completed. Whatever ends a chat, the record of the
-last completed step says all that is known. Nothing here waits or decides.
+Each step fills in its own part of the `ChatExchange`. So whatever ends a chat, the exchange holds all that is known of
+it. Nothing here waits or decides.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from gateway.domain.agents import AgentSource
@@ -118,7 +118,7 @@ class Failure:
         return self.error.agent_id if isinstance(self.error, AgentBlocked) else None
 
 
-@record
+@dataclass(slots=True, eq=False)
 class ChatExchange:
     """What is known of one chat.
 
@@ -138,10 +138,10 @@ class ChatExchange:
     outbound: ScannedReply | None = None
     failure: Failure | None = None
 
-    def failed(self, error: GatewayError | None, now_seconds: float) -> "ChatExchange":
-        """Return the exchange of a chat that ends without a completion. error: None when the client left."""
+    def fail(self, error: GatewayError | None, now_seconds: float) -> None:
+        """Note that the chat ends without a completion. error: None when the client left."""
         waited = 0.0 if self.sent_seconds is None or self.answer else now_seconds - self.sent_seconds
-        return replace(self, failure=Failure(error, waited))
+        self.failure = Failure(error, waited)
 
     @property
     def upstream_seconds(self) -> float:

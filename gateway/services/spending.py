@@ -54,12 +54,11 @@ class Held:
     begins_at: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reservation:
     """What one completion takes from budgets. worst: what it can cost at most. held: empty until it is taken."""
 
     id: str
-    budget_ids: tuple[str, ...]
     worst: Usage
     held: tuple[Held, ...] = ()
 
