@@ -14,7 +14,6 @@ from gateway.domain.traffic import DEMO, TrafficRow
 from gateway.shield.detections import Detection, ScanResult, Severity, Verdict
 from gateway.shield.scoring import judge
 
-_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 AGENT_COUNT = 40
@@ -34,8 +33,6 @@ _JOBS = (
     ("translator", "translates texts", ()),
     ("planner", "plans shifts", ("read_calendar",)),
 )
-_HOURS = (2, 1.5, 1.2, 1, 1, 1.4, 2.5, 4.5, 7, 9, 10, 9.5, 8, 8.8, 9.6, 9.2, 8, 6.5, 5, 4.2, 3.8, 3.4, 3, 2.5)
-"""Relative traffic in each hour of the day (UTC)."""
 _NOISE = {"pii": 5, "secret": 2, "injection": 2, "encoding": 1, "social_engineering": 1}
 _ATTACK = {"injection": 6, "jailbreak": 4, "extraction": 3, "tool_abuse": 2, "exfiltration": 2}
 
@@ -65,7 +62,7 @@ class DemoAgent:
 
 @dataclass(frozen=True, slots=True)
 class DemoRequest:
-    """One request: its traffic row, the agent that sent it and what the shield found in it."""
+    """One request: its traffic row, still without ids and key, the agent that sent it and what the shield found."""
 
     row: TrafficRow
     agent: DemoAgent
@@ -111,9 +108,7 @@ class DemoDay:
         self.agents = agents_of(seed)
         self._rng = seeded(seed + 1)
         self._requests = requests
-        self._rules: dict[str, list[Detection]] = {}
-        for rule in rules:
-            self._rules.setdefault(rule.category, []).append(rule)
+        self._rules = rules
         self.begin_at = until_at - DAY_MS
         self.attack_at = until_at - 5 * HOUR_MS
         self.guesses_at = until_at - 3 * HOUR_MS
@@ -122,12 +117,10 @@ class DemoDay:
 
     def requests(self) -> Iterator[DemoRequest]:
         """Yield every request of the day."""
-        rng = self._rng
         minutes = range(self.begin_at, self.begin_at + DAY_MS, 60_000)
-        chosen = rng.choices(
-            minutes, [_busy(at) * (1.6 if self._is_attacked(at) else 1) for at in minutes], k=self._requests
-        )
-        for at in sorted(minute + rng.randrange(60_000) for minute in chosen):
+        weights = [_busy(at) * (1.6 if self._is_attacked(at) else 1) for at in minutes]
+        chosen = self._rng.choices(minutes, weights, k=self._requests)
+        for at in sorted(minute + self._rng.randrange(60_000) for minute in chosen):
             yield self._request(at)
 
     def is_down(self, provider: str, at: int) -> bool:
@@ -144,18 +137,17 @@ class DemoDay:
         agent = self.agents[1] if is_attack else rng.choices(self.agents, weights)[0]
         is_chat = rng.random() < 0.85
         chars = int(rng.lognormvariate(6.2, 1.1)) + 20
-        digest = f"{rng.getrandbits(256):064x}"
+        digest, place = f"{rng.getrandbits(256):064x}", "messages[0].content" if is_chat else "text"
         found = self._detections(is_attack, chars)
-        place = "messages[0].content" if is_chat else "text"
         result = judge(replace(one, sha256=digest, chars=chars, place=place) for one in found)
         overhead_us = int(250 + chars * 0.35 + rng.expovariate(1 / 220))
         row = TrafficRow(
-            id=self._id("trf", at),
+            id="",
             occurred_at=at,
-            request_id=self._id("req", at),
+            request_id="",
             operation="chat.completions" if is_chat else "shield.scan",
             direction=None if is_chat else "inbound" if rng.random() < 0.7 else "outbound",
-            principal_id=f"key:{agent.key}",
+            principal_id="",
             agent=agent.name,
             verdict=result.verdict.value,
             score=result.score,
@@ -188,39 +180,28 @@ class DemoDay:
     def _detections(self, is_attack: bool, chars: int) -> list[Detection]:
         """Make up what the shield found in a text of `chars` characters: nothing, noise or an attack."""
         rng = self._rng
-        chance = rng.random()
-        if not is_attack and chance >= 0.015:
-            return []
-        is_attack = is_attack or chance < 0.0015
-        categories = _ATTACK if is_attack else _NOISE
+        if not is_attack:
+            if rng.random() >= 0.015:
+                return []
+            is_attack = rng.random() < 0.1
+        weights = _ATTACK if is_attack else _NOISE
         found: dict[str, Detection] = {}
-        for category in rng.choices([*categories], [*categories.values()], k=rng.randint(1, 3) if is_attack else 1):
-            known = self._rules.get(category, [])
-            fitting = [
-                one for one in known if (one.severity in (Severity.CRITICAL, Severity.HIGH)) is is_attack
-            ] or known
-            if not fitting:
-                continue
-            # A few rules match again and again, most of them hardly ever.
-            rule = fitting[min(int(rng.expovariate(0.5)), len(fitting) - 1)]
-            length = rng.randint(8, min(60, chars))
-            start = rng.randrange(chars - length + 1)
-            view = rng.choices(("normalized", "text", "base64"), (8, 2, 1))[0]
-            found[rule.rule] = replace(rule, start=start, end=start + length, view=view)
+        for category in rng.choices([*weights], [*weights.values()], k=rng.randint(1, 3) if is_attack else 1):
+            rules = [
+                one
+                for one in self._rules
+                if one.category == category and (one.severity in (Severity.CRITICAL, Severity.HIGH)) is is_attack
+            ]
+            if rules:
+                # A few rules match again and again, most of them hardly ever.
+                rule = rules[min(int(rng.expovariate(0.5)), len(rules) - 1)]
+                length = rng.randint(8, min(60, chars))
+                start = rng.randrange(chars - length + 1)
+                view = rng.choices(("normalized", "text", "base64"), (8, 2, 1))[0]
+                found[rule.rule] = replace(rule, start=start, end=start + length, view=view)
         return [*found.values()]
-
-    def _id(self, prefix: str, at: int) -> str:
-        return demo_id(prefix, at, self._rng)
-
-
-def demo_id(prefix: str, at: int, rng: random.Random) -> str:
-    """Return an id of this time, a ULID, which a seeded `rng` makes the same again."""
-    value = at << 80 | rng.getrandbits(40) << 40 | rng.getrandbits(40)
-    return prefix + "_" + "".join(_CROCKFORD[value >> shift & 31] for shift in range(125, -1, -5))
 
 
 def _busy(at: int) -> float:
-    """Return how much traffic there is at a time of day, interpolated between whole hours."""
-    hour = at / HOUR_MS % 24
-    low, share = int(hour), hour % 1
-    return _HOURS[low] * (1 - share) + _HOURS[(low + 1) % 24] * share
+    """Return how much traffic there is at a time: most in the early afternoon (UTC), a tenth of it at night."""
+    return 5.5 - 4.5 * math.cos((at / HOUR_MS - 2) / 24 * math.tau)

@@ -10,21 +10,25 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 
-from gateway.auth.keyhash import KEY_RANDOM_BYTES, hash_key, make_key, prefix_of
-from gateway.domain.agents import AgentRecord, AgentSource, fold_name
+from gateway.domain.agents import AgentSource
 from gateway.domain.alerts import AlertFilter, AlertSource, AlertStatus, WantedAlert
-from gateway.domain.budgets import Budget, BudgetAction, BudgetScope, BudgetUnit, BudgetWindow, period_of
-from gateway.domain.demo import DAY_MS, HOUR_MS, KEYS, OUTAGE, PROVIDERS, DemoDay, DemoRequest, demo_id, seeded
-from gateway.domain.keys import KeyRecord
+from gateway.domain.budgets import MICRO, BudgetAction, BudgetScope, BudgetUnit, BudgetWindow
+from gateway.domain.demo import DAY_MS, HOUR_MS, KEYS, OUTAGE, PROVIDERS, DemoDay, DemoRequest, seeded
+from gateway.domain.keys import NewKey
 from gateway.domain.posture import Activity, PosturePoint, threat_score
 from gateway.domain.principals import Principal, RequestContext, Scope
 from gateway.domain.providers import Provider, ProviderType
 from gateway.domain.traffic import DEMO, TrafficRow
 from gateway.errors import Conflict
 from gateway.services.agent_discovery import AgentDiscovery, Sighting
+from gateway.services.agents import Agents, WantedAgent
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
+from gateway.services.budgets import Budgets, WantedBudget
 from gateway.services.findings import described
+from gateway.services.keys import Keys
+from gateway.services.resource import AuditTrail
+from gateway.services.spending import Spending
 from gateway.services.traffic import Traffic
 from gateway.shield import Shield
 from gateway.shield.detections import Detection, Direction, Severity, Verdict
@@ -32,11 +36,15 @@ from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _BATCH = 2000
 _POINT_MS = 10 * 60_000
 _GUESSES = 24
 _GUESSER = "198.51.100.7"
-_PEOPLE = ("dana", "kim", "noor")
+_CHAT_SCOPES = (Scope.CHAT_COMPLETIONS, Scope.SHIELD_SCAN)
+_PEOPLE = tuple(
+    Principal("user", f"usr_{name}", name, frozenset(_CHAT_SCOPES), frozenset()) for name in ("dana", "kim", "noor")
+)
 _STEPS: tuple[tuple[tuple[AlertStatus, str | None], ...], ...] = (
     (),
     ((AlertStatus.ACKNOWLEDGED, "Looking at it."),),
@@ -84,7 +92,8 @@ class _StoryTime:
         return self.at / 1000
 
     def new(self, prefix: str) -> str:
-        return demo_id(prefix, self.at, self._rng)
+        value = self.at << 80 | self._rng.getrandbits(80)
+        return prefix + "_" + "".join(_CROCKFORD[value >> shift & 31] for shift in range(125, -1, -5))
 
     def random_bytes(self, count: int) -> bytes:
         """Return bytes that are no secret: nobody receives the keys made of them."""
@@ -106,7 +115,8 @@ class DemoData:
         self._time = time = _StoryTime(self._day.begin_at - HOUR_MS, seed)
         self._audit = Audit(store=store, clock=time, ids=time, instance_id=store.instance_id)
         self._alerts = Alerts(store=store, clock=time, ids=time, audit=self._audit)
-        self._agents = AgentDiscovery(store=store, clock=time, ids=time, alerts=self._alerts)
+        self._traffic = Traffic(store=store, clock=time)
+        self._discovery = AgentDiscovery(store=store, clock=time, ids=time, alerts=self._alerts)
         self._keys: list[Principal] = []
         self._verdicts: Counter[Verdict] = Counter()
         self._spent: Counter[str] = Counter()  # USD by provider, in microusd, and tokens
@@ -121,15 +131,17 @@ class DemoData:
         """
         write = self._store.db.write
         await write(self._claim)
-        await self._audit.commit_authority(self._set_up)
+        await self._make_keys()
+        await self._audit.commit_authority(self._make_providers)
+        await self._register_agents()
         requests = self._day.requests()
         while batch := [*islice(requests, _BATCH)]:
             await write(partial(self._write_requests, batch))
         await write(self._write_threat_scores)
-        await self._audit.commit_authority(self._make_budgets)
+        self._time.at = self._until_at
+        await self._make_budgets()
         await self._handle_alerts()
-        traffic = Traffic(store=self._store, clock=self._time)
-        while await traffic.advance():
+        while await self._traffic.advance():
             pass
         return await self._store.db.read(self._report)
 
@@ -140,41 +152,41 @@ class DemoData:
         store.meta.set_origin(tx, DEMO)
         store.traffic.origin = DEMO
 
-    def _set_up(self, tx: AuthorityTransaction) -> None:
-        """Make the keys, providers and registered agents that people made before the day began."""
-        at = self._time.at
-        for number, name in enumerate(KEYS):
-            self._make_key(tx, number, name)
+    async def _make_keys(self) -> None:
+        service, begin_at = Keys(store=self._store, clock=self._time, ids=self._time, audit=self._audit), self._time.at
+        for number, name in reversed([*enumerate(KEYS)]):
+            self._time.at = begin_at - (3 + 11 * number) * DAY_MS
+            expires_at = self._until_at + 30 * DAY_MS if number % 4 == 0 else None
+            new = NewKey(name=name, scopes=_CHAT_SCOPES, rate_limit=600, expires_at=expires_at)
+            made = await service.create(_PEOPLE[number % len(_PEOPLE)], new, self._context())
+            used_at = self._until_at - number * 1000
+            await self._store.db.write(partial(self._store.keys.mark_used, key_id=made.record.id, now_at=used_at))
+            self._keys.insert(0, made.record.principal())
+        self._time.at = begin_at
+
+    def _make_providers(self, tx: AuthorityTransaction) -> None:
+        trail = AuditTrail(self._audit, "provider")
         for number, one in enumerate(PROVIDERS):
             provider = Provider(
                 id=self._time.new("prv"), name=one.name, type=ProviderType.ECHO, models=tuple(one.models),
-                priority=10 * (number + 1), prices=one.models, created_at=at, created_by=_PEOPLE[0],
+                priority=10 * (number + 1), prices=one.models, created_at=self._time.at, created_by=_PEOPLE[0].name,
             )  # fmt: skip
             self._store.providers.insert(tx, provider)
-            self._log_change(tx, "provider_created", "provider", provider.id, {"name": one.name})
-        for agent in self._day.agents:
-            if not agent.is_registered:
-                continue
-            made = AgentRecord(
-                id=self._time.new("agt"), name=agent.name, folded=fold_name(agent.name),
-                source=AgentSource.MANUAL if agent.key % 2 else AgentSource.IMPORT, origin=DEMO, owner=agent.owner,
-                role=agent.role, tags=(agent.owner,), created_at=at, created_by=_PEOPLE[1],
-            )  # fmt: skip
-            self._store.agents.insert(tx, made)
-            self._log_change(tx, "agent_registered", "agent", made.id, {"name": made.name, "owner": made.owner})
+            after = {"name": one.name}
+            trail.append(tx, "provider_created", _PEOPLE[0], self._context(), id=provider.id, after=after)
 
-    def _make_key(self, tx: AuthorityTransaction, number: int, name: str) -> None:
-        key = make_key(self._time.random_bytes(KEY_RANDOM_BYTES))
-        record = KeyRecord(
-            id=self._time.new("key"), name=name, prefix=prefix_of(key), digest=hash_key(key),
-            scopes=(Scope.CHAT_COMPLETIONS, Scope.SHIELD_SCAN), rate_limit=600,
-            created_at=self._time.at - (3 + 11 * number) * DAY_MS, created_by=_PEOPLE[number % len(_PEOPLE)],
-            expires_at=self._until_at + 30 * DAY_MS if number % 4 == 0 else None,
-            last_used_at=self._until_at - number * 1000,
-        )  # fmt: skip
-        self._store.keys.insert(tx, record)
-        self._keys.append(record.principal())
-        self._log_change(tx, "api_key_created", "api_key", record.id, {"name": name, "scopes": list(record.scopes)})
+    async def _register_agents(self) -> None:
+        """Register one half of the known agents one by one, and import the other."""
+        time = self._time
+        service = Agents(store=self._store, clock=time, ids=time, audit=self._audit, traffic=self._traffic)
+        imported = []
+        for agent in self._day.agents:
+            wanted = WantedAgent(name=agent.name, owner=agent.owner, role=agent.role, tags=(agent.owner,))
+            if agent.is_registered and agent.key % 2:
+                await service.register(_PEOPLE[1], wanted, self._context())
+            elif agent.is_registered:
+                imported.append(wanted)
+        await service.import_list(_PEOPLE[1], imported, self._context())
 
     def _write_requests(self, batch: Sequence[DemoRequest], tx: Transaction) -> None:
         for request in batch:
@@ -184,14 +196,16 @@ class DemoData:
         agent, verdict, at = request.agent, request.result.verdict, request.row.occurred_at
         key = self._keys[agent.key]
         direction = Direction(request.row.direction or Direction.INBOUND)
+        self._time.at = at
         row = replace(
             request.row,
+            id=self._time.new("trf"),
+            request_id=self._time.new("req"),
             principal_id=key.id,
             key_prefix=key.key_prefix,
             instance_id=self._store.instance_id,
             detections=tuple(described(request.result.detections, direction)),
         )
-        self._time.at = at
         self._verdicts[verdict] += 1
         self._spent[row.provider or ""] += row.cost_microusd or 0
         self._spent["tokens"] += (row.prompt_tokens or 0) + (row.reply_tokens or 0)
@@ -201,12 +215,12 @@ class DemoData:
             sighting = Sighting(
                 name=agent.name, source=AgentSource.TRAFFIC, occurred_at=at, model=row.model, tools=agent.tools
             )
-            self._agents.record_sighting(tx, sighting, context=context, principal=key)
+            self._discovery.record_sighting(tx, sighting, context=context, principal=key)
         if at >= self._day.guesses_at and not self._has_guessed:
             self._has_guessed = True
             self._write_guesses(tx, at)
         if row.status == 502 and self._day.is_down(row.provider or "", at):
-            self._raise_outage(tx, at)
+            self._raise_outage(tx, at, is_down=True)
         if verdict is Verdict.ALLOW:
             return
         if verdict is Verdict.BLOCK:
@@ -240,10 +254,9 @@ class DemoData:
         stranger = Principal("key", "unknown", "unknown", frozenset(), frozenset())
         for number in range(_GUESSES):
             self._time.at = at + 100 * number
-            context = RequestContext(request_id=self._time.new("req"), ip=_GUESSER)
             event = self._audit.event(
                 "api_key_refused", source="auth", outcome="refused", reason="invalid_api_key", principal=stranger,
-                request=context, resource_type="api_key",
+                request=self._context(_GUESSER), resource_type="api_key",
             )  # fmt: skip
             self._audit.append(tx, event)
         self._alerts.raise_event(
@@ -258,14 +271,16 @@ class DemoData:
             evidence=({"ip": _GUESSER, "refused": _GUESSES},),
         )
 
-    def _raise_outage(self, tx: Transaction, at: int) -> None:
-        self._alerts.raise_event(
+    def _raise_outage(self, tx: Transaction, at: int, *, is_down: bool) -> None:
+        self._alerts.raise_or_end(
             tx,
+            is_down,
             source=AlertSource.PROVIDER,
             rule="provider-down",
             severity=Severity.HIGH,
             title=f"The provider {OUTAGE} does not answer",
             description="Five requests in a row failed, so that prompts go to the next provider for a while.",
+            resolution="It answers again.",
             subject=OUTAGE,
             occurred_at=at,
         )
@@ -277,53 +292,41 @@ class DemoData:
             score = threat_score(Activity(now_at=at, blocks_at=blocks_at))
             self._store.trust_audits.insert_point(tx, PosturePoint(at, score, None))
 
-    def _make_budgets(self, tx: AuthorityTransaction) -> None:
+    async def _make_budgets(self) -> None:
         """Make the budgets that the day has spent from. One of them is nearly used up."""
-        self._time.at = self._until_at
+        time, store = self._time, self._store
+        spending = Spending(store=store, clock=time, alerts=self._alerts)
+        service = Budgets(store=store, clock=time, ids=time, audit=self._audit, spending=spending)
         first, tokens = PROVIDERS[0].name, self._spent.pop("tokens")
         total = self._spent.total()
-        usd, of_all = BudgetUnit.USD, BudgetScope.GLOBAL
         for name, scope, value, unit, limit, spent in (
-            ("all providers", of_all, None, usd, 2 * total, total),
-            (first, BudgetScope.PROVIDER, first, usd, int(1.1 * self._spent[first]), self._spent[first]),
-            ("tokens of a day", of_all, None, BudgetUnit.TOKENS, 4 * tokens, tokens),
+            ("all providers", BudgetScope.GLOBAL, None, BudgetUnit.USD, 2 * total / MICRO, total),
+            (first, BudgetScope.PROVIDER, first, BudgetUnit.USD, 1.1 * self._spent[first] / MICRO, self._spent[first]),
+            ("tokens of a day", BudgetScope.GLOBAL, None, BudgetUnit.TOKENS, 4 * tokens, tokens),
         ):
-            budget = Budget(
-                id=self._time.new("bud"), name=name, scope=scope, scope_value=value, unit=unit,
-                limit_amount=max(1, limit), window=BudgetWindow.MONTH, action=BudgetAction.WARN,
-                created_at=self._until_at, created_by=_PEOPLE[0],
+            new = WantedBudget(
+                name=name, scope=scope, scope_value=value, unit=unit, limit=limit or 1,
+                window=BudgetWindow.MONTH, action=BudgetAction.WARN,
             )  # fmt: skip
-            self._store.budgets.insert(tx, budget)
-            self._store.budgets.spend(tx, budget, period_of(budget.window, self._until_at).begins_at, spent)
-            self._log_change(tx, "budget_created", "budget", budget.id, {"name": name, "limit_amount": limit})
+            standing = await service.create(_PEOPLE[0], new, self._context())
+            spend = partial(
+                store.budgets.spend, budget=standing.budget, begins_at=standing.period.begins_at, amount=spent
+            )
+            await store.db.write(spend)
 
     async def _handle_alerts(self) -> None:
         """End the outage, and let people work on some of the alerts."""
-        self._time.at = at = self._until_at
-        await self._store.db.write(self._end_outage)
+        at = self._until_at
+        await self._store.db.write(partial(self._raise_outage, at=at, is_down=False))
         alerts = (await self._alerts.page(AlertFilter(scope="active", limit=500))).items
         for number, alert in enumerate(reversed(alerts)):
             for status, note in _STEPS[number % len(_STEPS)]:
                 until_at = at + 7 * DAY_MS if status is AlertStatus.SUPPRESSED else None
                 wanted = WantedAlert(status=status, note=note, suppressed_until_at=until_at)
-                context = RequestContext(request_id=self._time.new("req"), ip="192.0.2.2")
-                await self._alerts.change(_person(_PEOPLE[number % len(_PEOPLE)]), alert.id, wanted, context)
+                await self._alerts.change(_PEOPLE[number % len(_PEOPLE)], alert.id, wanted, self._context())
 
-    def _end_outage(self, tx: Transaction) -> int:
-        return self._alerts.end_event(
-            tx,
-            source=AlertSource.PROVIDER,
-            rule="provider-down",
-            subject=OUTAGE,
-            occurred_at=self._until_at,
-            resolution="It answers again.",
-        )
-
-    def _log_change(self, tx: Transaction, action: str, noun: str, id: str, after: dict[str, object]) -> None:
-        event = self._audit.event(
-            action, source="api", principal=_person(_PEOPLE[0]), resource_type=noun, resource_id=id, after=after
-        )
-        self._audit.append(tx, event)
+    def _context(self, ip: str = "192.0.2.2") -> RequestContext:
+        return RequestContext(request_id=self._time.new("req"), ip=ip)
 
     def _report(self, tx: Transaction) -> DemoReport:
         return DemoReport(
@@ -339,7 +342,3 @@ class DemoData:
             alerts=self._store.alerts.count(tx),
             audit_events=self._store.audit.head(tx, self._store.instance_id).seq,
         )
-
-
-def _person(name: str) -> Principal:
-    return Principal("user", f"usr_{name}", name, frozenset(), frozenset())
