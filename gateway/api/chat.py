@@ -21,7 +21,7 @@ class ChatEdge:
         self._chat = gateway.chat
         self._offload = ThreadOffload(wait_seconds=gateway.settings.max_wait_seconds)
 
-    async def complete(self, request: Request, who: Principal, context: RequestContext) -> Response:
+    async def complete(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
         """Complete a chat. Query parameters of other vendors' clients, such as `api-version`, are ignored."""
         request.may_be_left = self._chat.may_be_left
         try:
@@ -47,11 +47,11 @@ class ChatEdge:
     def _read(self, request: Request) -> ChatRequest:
         return self._chat.read(read_body(request), request.body)
 
-    async def models(self, request: Request, who: Principal, context: RequestContext) -> Response:
+    async def models(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
         """List the models that the caller may use."""
         return json_response({"object": "list", "data": await self._chat.models(who)})
 
-    async def model(self, request: Request, who: Principal, context: RequestContext) -> Response:
+    async def model(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
         """Show one of the models that the caller may use."""
         wanted = model_id(request.path)
         for model in await self._chat.models(who):

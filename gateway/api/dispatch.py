@@ -3,6 +3,8 @@
 This is one of the three places that turn errors into answers. `handle` never raises.
 """
 
+from dataclasses import dataclass
+
 from gateway.api.cors import Cors
 from gateway.api.credentials import Callers, sole_key
 from gateway.api.internal import InternalDoor
@@ -55,7 +57,7 @@ class Dispatch:
         request = error.request
         if isinstance(error, BodyTooLong) and request is not None:
             endpoint = self._endpoint(request.method, request.path)
-            name = named(endpoint.body_setting if endpoint else "max_body_bytes")
+            name = named(endpoint.operation.body_setting if endpoint else "max_body_bytes")
             error.message = f"The body is longer than {error.limit_bytes} bytes, the limit that {name} sets."
         request_id = self._new_id("req")
         answer = self._finisher.finish(_refusal(error, request_id), request_id)
@@ -97,7 +99,7 @@ class Dispatch:
         request_id, endpoint = call.request_id, call.endpoint
         if isinstance(error, GatewayError):
             if endpoint is not None and isinstance(error, RateExceeded):
-                call.rate = rate_headers(error.admission, is_openai=endpoint.is_openai)
+                call.rate = rate_headers(error.admission, is_openai=endpoint.operation.is_openai)
             self._note(error, request_id, endpoint)
             return error_response(error, request_id=request_id)
         if isinstance(error, HttpError):
@@ -110,12 +112,12 @@ class Dispatch:
     def _finish(self, response: Response, call: "_Call", request: Request) -> Response:
         """Measure and complete the answer. All unknown paths count as one operation, so a client cannot add names."""
         endpoint, metrics = call.endpoint, self._gateway.metrics
-        operation = "unmatched" if endpoint is None else endpoint.name
+        operation = "unmatched" if endpoint is None else endpoint.operation.name
         method = request.method if request.method in _METHODS else "other"
         metrics.count("gateway_requests_total", operation=operation, method=method, status=str(response.status))
         seconds = self._monotonic_seconds() - request.started_seconds
         metrics.observe("gateway_request_seconds", seconds, operation=operation)
-        may_compress = endpoint is None or not endpoint.has_secret
+        may_compress = endpoint is None or not endpoint.operation.has_secret
         asked = request.headers if may_compress else None
         return self._cors.complete(self._finisher.finish(response, call.request_id, call.rate, asked), request)
 
@@ -148,7 +150,7 @@ class Dispatch:
     async def _enter(self, call: "_Call", endpoint: Endpoint, request: Request) -> tuple[Principal, RequestContext]:
         """Return the caller and where it calls from. Raises what `Authentication` raises."""
         context = self._callers.context(request, call.request_id)
-        door = endpoint.door
+        door = endpoint.operation.door
         if door is Door.OPEN:
             return ANONYMOUS, context
         if door.is_internal:
@@ -160,25 +162,25 @@ class Dispatch:
             if key is None and door is Door.LOOPBACK and not self._gateway.settings.rbac_enabled:
                 raise not_own_user(f"{endpoint.path} without an API key")
             principal = await self._keyed(call, endpoint, key, context)
-        if principal is not ANONYMOUS and endpoint.needs is not None:
-            self._gateway.authentication.require(principal, endpoint.needs, context)
+        if principal is not ANONYMOUS and endpoint.operation.needs is not None:
+            self._gateway.authentication.require(principal, endpoint.operation.needs, context)
         return principal, context
 
     async def _keyed(self, call: "_Call", endpoint: Endpoint, key: str | None, context: RequestContext) -> Principal:
         """Return the owner of a key, and count the request once against its rate."""
-        is_optional = endpoint.door is Door.OPTIONAL
+        is_optional = endpoint.operation.door is Door.OPTIONAL
         if key is None and is_optional:
             return ANONYMOUS
         try:
             principal = await self._gateway.authentication.authenticate(key, context)
             if not call.is_counted:
                 admission = self._gateway.authentication.admit(principal, context)
-                call.rate = rate_headers(admission, is_openai=endpoint.is_openai)
+                call.rate = rate_headers(admission, is_openai=endpoint.operation.is_openai)
                 call.is_counted = True
         except RateExceeded as error:
             if not is_optional:
                 raise
-            call.rate = rate_headers(error.admission, is_openai=endpoint.is_openai)
+            call.rate = rate_headers(error.admission, is_openai=endpoint.operation.is_openai)
             return ANONYMOUS
         except GatewayError as error:
             if not is_optional or isinstance(error, Overloaded):
@@ -213,16 +215,14 @@ class Dispatch:
             self._gateway.log.warning("overloaded", request_id=request_id, route=endpoint.path if endpoint else None)
 
 
+@dataclass(slots=True)
 class _Call:
     """The state of one request. rate: headers about the rate of its key, once the request is counted."""
 
-    __slots__ = ("endpoint", "is_counted", "rate", "request_id")
-
-    def __init__(self, request_id: str) -> None:
-        self.request_id = request_id
-        self.endpoint: Endpoint | None = None
-        self.rate: Headers = ()
-        self.is_counted = False
+    request_id: str
+    endpoint: Endpoint | None = None
+    rate: Headers = ()
+    is_counted: bool = False
 
 
 def _refusal(error: HttpError, request_id: str) -> Response:

@@ -1,14 +1,12 @@
 """Send the audit log and reports as files, under a content security policy of their own."""
 
-from typing import cast
-
-from gateway.api.reading import read_query
 from gateway.app import Gateway
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.report_text import CONTENT_TYPES as REPORT_TYPES
 from gateway.domain.reports import ENDINGS
 from gateway.http.messages import Request, Response
-from gateway.operations.audit import EXPORT_QUERY, ExportWanted
+from gateway.operations.audit import ExportWanted
+from gateway.operations.operation import ById
 from gateway.services.audit_export import CONTENT_TYPES
 from gateway.strict_json import write_time
 
@@ -21,15 +19,13 @@ class DocumentEdge:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._export_query = {parameter.name: parameter for parameter in EXPORT_QUERY}
 
-    async def audit_export(self, request: Request, who: Principal, context: RequestContext) -> Response:
+    async def audit_export(
+        self, request: Request, who: Principal, context: RequestContext, wanted: ExportWanted
+    ) -> Response:
         """Stream the audit log."""
-        now_at = self._gateway.clock.now_at()
-        values = read_query(request.query, self._export_query, now_at=now_at) if request.query else {}
-        wanted = ExportWanted(**cast("dict[str, str]", values))  # type: ignore[arg-type]  # each was read by its parameter
         pieces = await self._gateway.audit_export.begin(who, wanted.filter(), wanted.format, context)
-        day = write_time(now_at)[:10]
+        day = write_time(self._gateway.clock.now_at())[:10]
         headers = (
             ("content-type", CONTENT_TYPES[wanted.format]),
             ("content-disposition", f'attachment; filename="audit-{day}.{wanted.format.value}"'),
@@ -37,9 +33,9 @@ class DocumentEdge:
         )
         return Response(200, headers, stream=pieces)
 
-    async def report(self, request: Request, who: Principal, context: RequestContext) -> Response:
+    async def report(self, request: Request, who: Principal, context: RequestContext, wanted: ById) -> Response:
         """Send the document of one report."""
-        made = await self._gateway.reports.document(who, request.path.rpartition("/")[2])
+        made = await self._gateway.reports.document(who, wanted.id)
         report = made.report
         name = f"{report.type.value}-{write_time(report.until_at)[:10]}.{ENDINGS[report.format]}"
         headers = (

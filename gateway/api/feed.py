@@ -18,7 +18,7 @@ class FeedEdge:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
-    async def watch(self, request: Request, who: Principal, context: RequestContext) -> Response:
+    async def watch(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
         """Stream `hello`, then the `traffic` and `alert` events that the caller may see."""
         token = read_cookie(request.headers.get("cookie")) if who.kind == "user" else None
         stream = EventStream(lambda: self._gateway.feed.leave(watcher), limit_bytes=_WAITING_BYTES)

@@ -4,93 +4,49 @@ from collections.abc import Sequence
 from dataclasses import is_dataclass
 
 from gateway import __version__
-from gateway.api.folding import names_of, places_of
-from gateway.api.openapi_chat import CHAT_REPLY, CHAT_REQUEST, JSON, MODEL, MODELS
-from gateway.api.openapi_internal import (
-    INTERNAL_BODIES,
-    INTERNAL_DATA,
-    MEDIA_TYPES,
-    SCHEMES,
-    SESSION_CODES,
-    SIGN_IN_CODES,
-    UNDESCRIBED,
-    route_parameters,
-    session_security,
+from gateway.api.openapi_schemas import (
+    CHAT_REPLY,
+    CHAT_REQUEST,
+    ERROR,
+    HEALTH,
+    JSON,
+    META,
+    MODEL,
+    MODELS,
+    PAGE,
+    TEXT,
+    closed,
 )
+from gateway.api.reading import IF_MATCH_PATTERN, names_of, places_of
 from gateway.api.responses import STATUS_BY_CODE
-from gateway.codecs import WRITTEN_TIME_PATTERN, JsonSchema
+from gateway.domain.report_text import CONTENT_TYPES as REPORT_TYPES
 from gateway.operations.operation import Answer, Door, Operation, Parameter
-from gateway.schema import json_schema
+from gateway.schema import JsonSchema, json_schema
+from gateway.services.audit_export import CONTENT_TYPES as EXPORT_TYPES
 from gateway.settings import Settings
 
 _KEY_CODES = ("missing_api_key", "invalid_api_key", "key_revoked", "key_expired", "insufficient_scope", "rate_limited")
 _BODY_CODES = ("invalid_json", "body_too_large", "unsupported_media_type", "request_timeout")
 _EVERY_CODE = ("invalid_request", "internal_error")
-_TEXT: JsonSchema = {"type": "string"}
-_NULLABLE_TEXT: JsonSchema = {"anyOf": [{"type": "string"}, {"type": "null"}]}
-_REQUEST_ID: JsonSchema = {"type": "string", "pattern": "^req_[0-9A-HJKMNP-TV-Z]{26}$"}
-_STATE: JsonSchema = {"type": "string", "enum": ["ok", "degraded"]}
-
-_ERROR: JsonSchema = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["ok", "error"],
-    "properties": {
-        "ok": {"const": False},
-        "error": {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["message", "type", "code", "param", "request_id"],
-            "properties": {
-                "message": _TEXT,
-                "type": _TEXT,
-                "code": {"type": "string", "enum": sorted(STATUS_BY_CODE)},
-                "param": _NULLABLE_TEXT,
-                "request_id": _REQUEST_ID,
-            },
-        },
-    },
-}
-_META: JsonSchema = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["request_id", "timestamp"],
-    "properties": {
-        "request_id": _REQUEST_ID,
-        "timestamp": {"type": "string", "format": "date-time", "pattern": WRITTEN_TIME_PATTERN},
-    },
-}
-_PAGE: JsonSchema = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["limit", "count", "next"],
-    "properties": {
-        "limit": {"type": "integer", "minimum": 0},
-        "count": {"type": "integer", "minimum": 0},
-        "next": _NULLABLE_TEXT | {"description": "Give it back as `cursor` for the next page; null at the end."},
-    },
-}
-_HEALTH: JsonSchema = {
-    "type": "object",
-    "required": ["status", "name"],
-    "properties": {
-        "status": _STATE,
-        "name": _TEXT,
-        "version": _TEXT,
-        "archive_sha256": {"type": ["string", "null"], "pattern": "^[0-9a-f]{64}$"},
-        "uptime_seconds": {"type": "number", "minimum": 0},
-        "checks": {"type": "object", "additionalProperties": _TEXT},
-    },
-}
-# Bodies by the name of the row, for rows that an edge answers by itself.
-_BODIES: dict[str, JsonSchema] = {"chat.completions": CHAT_REQUEST, **INTERNAL_BODIES}
+_SESSION_CODES = ("not_signed_in", "permission_denied", "access_denied", "host_not_allowed")
+_SIGN_IN_CODES = ("bad_credentials", "login_throttled", "csrf_failed", "access_denied", "host_not_allowed")
+_READING = ("GET", "HEAD")
+_ID: JsonSchema = {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}
+# Answers of operations that no record describes.
 _REPLIES: dict[str, JsonSchema] = {
     "chat.completions": CHAT_REPLY,
     "models.list": MODELS,
     "models.show": MODEL,
-    "health": _HEALTH,
+    "health": HEALTH,
     "openapi": {"type": "object"},
 }
+_MEDIA_TYPES: dict[str, tuple[str, ...]] = {
+    "metrics": ("text/plain",),
+    "feed": ("text/event-stream",),
+    "audit.export": tuple(sorted({kind.partition(";")[0] for kind in EXPORT_TYPES.values()})),
+    "reports.document": tuple(sorted({kind.partition(";")[0] for kind in REPORT_TYPES.values()})),
+}
+_UNDESCRIBED = ("feed", "audit.export", "reports.document")
 
 
 def document(operations: Sequence[Operation], settings: Settings) -> dict[str, object]:
@@ -118,9 +74,10 @@ def document(operations: Sequence[Operation], settings: Settings) -> dict[str, o
                     "description": "`x-api-key` and `api-key` are read alike. Two different keys are refused.",
                 },
                 "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "svc_ and 40 hex digits"},
-                **SCHEMES,
+                "session": {"type": "apiKey", "in": "cookie", "name": "service_session"},
+                "csrf": {"type": "apiKey", "in": "header", "name": "X-CSRF-Token"},
             },
-            "schemas": {"Error": _ERROR, "Meta": _META, "Page": _PAGE, "Json": JSON},
+            "schemas": {"Error": ERROR, "Meta": META, "Page": PAGE, "Json": JSON},
         },
     }
 
@@ -138,7 +95,7 @@ def _describe(operation: Operation, settings: Settings) -> dict[str, object]:
         "tags": [operation.name.split(".")[0]],
         "security": _security(operation, settings),
         "parameters": [
-            *route_parameters(operation, names_of(operation)),
+            *_route_parameters(operation),
             *(_parameter(parameter) for parameter in operation.query if parameter.schema is not None),
         ],
         "responses": _responses(operation),
@@ -152,12 +109,28 @@ def _describe(operation: Operation, settings: Settings) -> dict[str, object]:
 
 
 def _security(operation: Operation, settings: Settings) -> list[dict[str, list[str]]]:
+    """Return what a row asks for. Without RBAC, the internal API asks for a caller on this host only."""
     if operation.door.is_internal:
-        return session_security(operation, settings)
+        if operation.door is Door.SIGN_IN or not settings.rbac_enabled:
+            return []
+        return [{"session": []} if operation.route[0] in _READING else {"session": [], "csrf": []}]
     keys: list[dict[str, list[str]]] = [{"serviceKey": []}, {"bearer": []}]
     if operation.door is Door.OPEN:
         return []
     return keys if operation.door is Door.KEY else [*keys, {}]
+
+
+def _route_parameters(operation: Operation) -> list[dict[str, object]]:
+    """Return what a row takes from its path and from `If-Match`."""
+    found: list[dict[str, object]] = [
+        {"name": place, "in": "path", "required": True, "description": "Its id.", "schema": _ID}
+        for place in places_of(operation)
+    ]
+    if "version" in names_of(operation):
+        about = "The version that is to be changed; any other is refused with 409."
+        schema = {"type": "string", "pattern": IF_MATCH_PATTERN}
+        found.append({"name": "If-Match", "in": "header", "required": False, "description": about, "schema": schema})
+    return found
 
 
 def _parameter(parameter: Parameter) -> dict[str, object]:
@@ -171,8 +144,10 @@ def _parameter(parameter: Parameter) -> dict[str, object]:
 
 
 def _body(operation: Operation, settings: Settings) -> JsonSchema | None:
-    if not _takes_body(operation) or operation.takes is None:
-        return _BODIES.get(operation.name)
+    if not _takes_body(operation):
+        return None
+    if operation.takes is None:
+        return CHAT_REQUEST
     schema = json_schema(operation.takes)
     places = places_of(operation)
     all_properties: JsonSchema = schema["properties"]  # type: ignore[assignment]
@@ -195,12 +170,12 @@ def _body(operation: Operation, settings: Settings) -> JsonSchema | None:
 def _responses(operation: Operation) -> dict[str, object]:
     """Return the good answer and every error the row may give, the protocol's own as the default."""
     good = _good(operation)
-    media_types = MEDIA_TYPES.get(operation.name, ("application/json",))
+    media_types = _MEDIA_TYPES.get(operation.name, ("application/json",))
     responses: dict[str, object] = {
         str(operation.status): {
             "description": "Done.",
             # What a stream or a document holds, no schema can tell.
-            "content": {name: {} if operation.name in UNDESCRIBED else {"schema": good} for name in media_types},
+            "content": {name: {} if operation.name in _UNDESCRIBED else {"schema": good} for name in media_types},
         }
     }
     codes = _EVERY_CODE + operation.fails + _door_codes(operation)
@@ -221,17 +196,17 @@ def _responses(operation: Operation) -> dict[str, object]:
 
 def _door_codes(operation: Operation) -> tuple[str, ...]:
     if operation.door is Door.SESSION:
-        return SESSION_CODES if operation.route[0] == "GET" else (*SESSION_CODES, "csrf_failed")
+        return _SESSION_CODES if operation.route[0] == "GET" else (*_SESSION_CODES, "csrf_failed")
     if operation.door is Door.SIGN_IN:
-        return SIGN_IN_CODES
+        return _SIGN_IN_CODES
     return () if operation.door in (Door.OPEN, Door.OPTIONAL) else _KEY_CODES
 
 
 def _takes_body(operation: Operation) -> bool:
-    """Tell whether a row reads a body: what its path does not tell must come from somewhere."""
-    if operation.name in _BODIES:
+    """Tell whether a row reads a body: it does if its path and query do not hold every field."""
+    if operation.name == "chat.completions":
         return True
-    return not operation.query and operation.call is not None and bool(names_of(operation) - set(places_of(operation)))
+    return not operation.query and bool(names_of(operation) - set(places_of(operation)))
 
 
 def _error(description: str) -> dict[str, object]:
@@ -243,22 +218,16 @@ def _error(description: str) -> dict[str, object]:
 
 def _good(operation: Operation) -> JsonSchema:
     """Return the schema of the good answer, in its envelope if it has one."""
-    inner = INTERNAL_DATA.get(operation.name)
-    if inner is None:
-        if operation.gives is None or operation.call is None:
-            return _REPLIES.get(operation.name, _TEXT)
-        if operation.schema is not None:
-            inner = operation.schema()
-        else:  # an object without a record has no schema of its own
-            inner = json_schema(operation.gives, written=True) if is_dataclass(operation.gives) else {"type": "object"}
+    if operation.gives is None:
+        return _REPLIES.get(operation.name, TEXT)
+    if operation.schema is not None:
+        inner = operation.schema()
+    else:  # an object without a record has no schema of its own
+        inner = json_schema(operation.gives, written=True) if is_dataclass(operation.gives) else {"type": "object"}
     if operation.answer is Answer.BARE:
         return inner
-    properties: JsonSchema = {"ok": {"const": True}, "data": inner, "meta": {"$ref": "#/components/schemas/Meta"}}
-    if operation.answer is Answer.PAGE:
-        properties |= {"data": {"type": "array", "items": inner}, "page": {"$ref": "#/components/schemas/Page"}}
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "required": list(properties),
-        "properties": properties,
-    }
+    meta: JsonSchema = {"$ref": "#/components/schemas/Meta"}
+    if operation.answer is Answer.DATA:
+        return closed(ok={"const": True}, data=inner, meta=meta)
+    page: JsonSchema = {"$ref": "#/components/schemas/Page"}
+    return closed(ok={"const": True}, data={"type": "array", "items": inner}, meta=meta, page=page)

@@ -1,11 +1,13 @@
-"""Read the JSON body and the query of a request, each with one strict reader that guesses nothing."""
+"""Read body, query, path and `If-Match` of a request, each with one strict reader that guesses nothing."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
 
-from gateway.errors import InvalidRequest, UnsupportedMediaType
+from gateway.errors import Conflict, InvalidRequest, UnsupportedMediaType
 from gateway.http.messages import Request
 from gateway.http.target import undo_escapes
-from gateway.operations.operation import Parameter
+from gateway.operations.operation import Operation, Parameter
 from gateway.strict_json import read_json
 
 LARGE_BYTES = 65_536
@@ -13,6 +15,10 @@ LARGE_BYTES = 65_536
 
 _NAME_CHARS = 64
 _HEX = frozenset("0123456789abcdefABCDEF")
+_PLACE = re.compile(r"\{(\w+)\}")
+IF_MATCH_PATTERN = '^(?:\\*|(?:W/)?"?([0-9]{1,10})"?)$'
+"""A version as an entity tag, with or without its quotes, or ``*`` for any (RFC 9110 section 13.1.1)."""
+_IF_MATCH = re.compile(IF_MATCH_PATTERN[1:-1])
 
 
 def read_body(request: Request) -> object:
@@ -54,6 +60,52 @@ def read_query(query: str, parameters: Mapping[str, Parameter], *, now_at: int) 
     return values
 
 
+def places_of(operation: Operation) -> dict[str, int]:
+    """Return the fields in the row's path template, each with the index of its segment."""
+    segments = operation.route[1].split("/")
+    return {found[1]: index for index, text in enumerate(segments) if (found := _PLACE.fullmatch(text))}
+
+
+def names_of(operation: Operation) -> frozenset[str]:
+    """Return the fields of the record that a row takes, except those that JSON does not show."""
+    given = fields(operation.takes) if operation.takes else ()  # type: ignore[arg-type]  # every record is a dataclass
+    return frozenset(one.name for one in given if one.metadata.get("json_name", one.name) is not None)
+
+
+def folder(operation: Operation) -> Callable[[Request], object]:
+    """Return the function from a request to the object that the record of `operation` is decoded from.
+
+    The object has the fields of the body, those of the path, and the version of `If-Match`. The body may be left out
+    when no field of it is required.
+    """
+    assert operation.takes is not None, operation.name
+    of_record = fields(operation.takes)  # type: ignore[arg-type]  # every record is a dataclass
+    places, names = places_of(operation), names_of(operation)
+    has_version = "version" in names
+    if not places and not has_version:
+        return read_body
+    may_be_empty = all(
+        field.default is not MISSING or field.default_factory is not MISSING
+        for field in of_record
+        if field.name not in places
+    )
+
+    def fold(request: Request) -> object:
+        body = {} if may_be_empty and not request.body else read_body(request)
+        if not isinstance(body, dict):
+            return body
+        for name in places:
+            if name in body:
+                raise InvalidRequest(f"{name} stands in the path and is no field of the body.", param=name)
+        path = request.path.split("/")
+        folded = body | {name: path[index] for name, index in places.items()}
+        if has_version and (sent := request.headers.get("if-match")) is not None:
+            folded["version"] = _agreed(_version(sent), body.get("version"))
+        return folded
+
+    return fold
+
+
 def _is_json(content_type: str | None) -> bool:
     media_type, _, rest = (content_type or "").partition(";")
     if media_type.strip().lower() != "application/json":
@@ -71,3 +123,24 @@ def _decode(text: str, name: str) -> str:
         return undo_escapes(text.replace("+", " ")).decode("utf-8")
     except ValueError:
         raise InvalidRequest("The query is not percent-encoded UTF-8.", param=name[:_NAME_CHARS]) from None
+
+
+def _agreed(header: int | None, body: object) -> object:
+    """Return the version to change. header: of If-Match, None for any. body: None if it names none.
+
+    Raises:
+        Conflict: they differ, so one of them is out of date.
+    """
+    if body is None:
+        return header
+    if header is not None and type(body) in (int, float) and body != header:
+        raise Conflict("If-Match and version name two versions.", param="version")
+    return body  # the record refuses what is not a number
+
+
+def _version(if_match: str) -> int | None:
+    """Read the version that an If-Match header names; None for any."""
+    found = _IF_MATCH.fullmatch(if_match.strip())
+    if found is None:
+        raise InvalidRequest('If-Match must be a version, such as "3".', param="If-Match")
+    return None if found[1] is None else int(found[1])

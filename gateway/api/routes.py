@@ -1,15 +1,14 @@
 """The routing table: one route for each row of `operations`, with the handler that answers it."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import cast
+from dataclasses import dataclass
+from typing import Any, cast
 
-from gateway.api import openapi
 from gateway.api.chat import ChatEdge
 from gateway.api.documents import DocumentEdge
 from gateway.api.feed import FeedEdge
-from gateway.api.folding import folder, places_of
 from gateway.api.plain import PlainEdge
-from gateway.api.reading import LARGE_BYTES, read_query
+from gateway.api.reading import LARGE_BYTES, folder, places_of, read_query
 from gateway.api.responses import envelope_response, json_response
 from gateway.api.signin import SignInEdge
 from gateway.api.static import StaticEdge
@@ -19,37 +18,35 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.http.messages import Request, Response
 from gateway.http.router import Route, Router
 from gateway.offload import ThreadOffload
-from gateway.operations.every import ALL_OPERATIONS, DESCRIBED_OPERATIONS
+from gateway.operations.every import ALL_OPERATIONS
 from gateway.operations.operation import Answer, Door, Operation
 from gateway.schema import decoder, encoder
-from gateway.settings import Settings
 from gateway.strict_json import write_json, write_time
 
 Handler = Callable[[Request, Principal, RequestContext], Awaitable[Response]]
-"""Answers a request of a caller who may come in. Adds only headers of its own; a GatewayError passes through."""
+"""Answers a request of an admitted caller. Adds only headers of its own; a GatewayError passes through."""
+Edge = Callable[[Request, Principal, RequestContext, Any], Awaitable[Response]]
+"""Answers the same from the request and the record that the operation takes."""
 
 
+@dataclass(slots=True, eq=False)
 class Endpoint:
     """One operation, ready to answer. in_progress: requests that it is answering now."""
 
-    __slots__ = (
-        "body_bytes", "body_setting", "door", "handle", "has_secret", "in_progress", "is_openai", "is_shed", "name",
-        "needs", "path",
-    )  # fmt: skip
+    operation: Operation
+    handle: Handler
+    body_bytes: int
+    in_progress: int = 0
 
-    def __init__(self, operation: Operation, handle: Handler, settings: Settings) -> None:
-        self.name = operation.name
-        self.path = operation.route[1]
-        self.door = operation.door
-        self.needs = operation.needs
-        self.has_secret = operation.has_secret
-        # Probes are answered under any load.
-        self.is_shed = operation.door not in (Door.OPEN, Door.OPTIONAL, Door.LOOPBACK)
-        self.in_progress = 0
-        self.is_openai = operation.is_openai
-        self.body_setting = operation.body_setting
-        self.body_bytes: int = getattr(settings, operation.body_setting)
-        self.handle = handle
+    @property
+    def path(self) -> str:
+        """The path template."""
+        return self.operation.route[1]
+
+    @property
+    def is_shed(self) -> bool:
+        """Whether an overloaded gateway refuses requests. It answers probes under any load."""
+        return self.operation.door not in (Door.OPEN, Door.OPTIONAL, Door.LOOPBACK)
 
 
 def make_router(gateway: Gateway) -> Router[Endpoint]:
@@ -64,17 +61,18 @@ def make_router(gateway: Gateway) -> Router[Endpoint]:
         if operation.call is not None:
             handle = _calling(gateway, operation)
         elif operation.name in edges:
-            handle = _guarding(gateway, operation, edges[operation.name])
+            handle = _on_edge(gateway, operation, edges[operation.name])
         else:
             raise ValueError(f"nothing answers {operation.name}")
-        table.append(Route(*operation.route, Endpoint(operation, handle, gateway.settings)))
+        body_bytes: int = getattr(gateway.settings, operation.body_setting)
+        table.append(Route(*operation.route, Endpoint(operation, handle, body_bytes)))
     return Router(table)
 
 
-def _edges(gateway: Gateway) -> Mapping[str, Handler]:
-    """Return the handlers of the operations that no service answers, by name."""
-    plain = PlainEdge(gateway, lambda: openapi.document(DESCRIBED_OPERATIONS, gateway.settings))
-    chat, signin, documents, static = ChatEdge(gateway), SignInEdge(gateway), DocumentEdge(gateway), StaticEdge()
+def _edges(gateway: Gateway) -> Mapping[str, Edge]:
+    """Return what answers the operations without a call, by name."""
+    plain, chat, signin = PlainEdge(gateway), ChatEdge(gateway), SignInEdge(gateway)
+    documents, static = DocumentEdge(gateway), StaticEdge()
     return {
         "chat.completions": chat.complete,
         "models.list": chat.models,
@@ -125,17 +123,13 @@ def _taking(gateway: Gateway, operation: Operation) -> Callable[[Request], objec
     return take_body
 
 
-def _guarding(gateway: Gateway, operation: Operation, handle: Handler) -> Handler:
-    """Check the query before an edge handles a request. OpenAI clients add parameters of their own; those pass."""
-    if operation.is_openai:
-        return handle
-    take = _taking(gateway, operation)
+def _on_edge(gateway: Gateway, operation: Operation, edge: Edge) -> Handler:
+    """Return the handler that reads what the operation takes and lets an edge answer.
 
-    def guard(request: Request, who: Principal, context: RequestContext) -> Awaitable[Response]:
-        take(request)
-        return handle(request, who, context)
-
-    return guard
+    OpenAI clients add query parameters of their own, so the gateway does not check the query of these operations.
+    """
+    take = (lambda request: None) if operation.is_openai else _taking(gateway, operation)
+    return lambda request, who, context: edge(request, who, context, take(request))
 
 
 def _calling(gateway: Gateway, operation: Operation) -> Handler:

@@ -68,11 +68,11 @@ class StaticEdge:
         raw[PAGE] = raw[PAGE].replace(VERSION_MARK, self._version.encode())
         self._files = {name: _file(name, data) for name, data in raw.items()}
 
-    async def page(self, request: Request, who: Principal, context: RequestContext) -> Response:
+    async def page(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
         """Return the page, or 304 to a browser that has it."""
         return _fresh(request, self._files[PAGE])
 
-    async def file(self, request: Request, who: Principal, context: RequestContext) -> Response:
+    async def file(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
         """Return a file of this version.
 
         Raises:

@@ -26,10 +26,10 @@ Password = Annotated[
     Bounds(MIN_PASSWORD_CHARS, MAX_PASSWORD_CHARS, promise=NOT_ONE_SIGN_REPEATED),
     "Neither the username nor one character repeated.",
 ]
+# The OpenAPI document describes it as required, as it is when nobody signs in.
 END_OF_USER = replace(
-    text("user_id", "Whose sessions end. Who is signed in may leave it out: their own others end."), is_required=True
+    text("user_id", "Whose sessions end. A signed-in user may leave it out to end their own others."), is_required=True
 )
-"""Ends all sessions of a user. The OpenAPI document describes it as required, as it is when nobody signs in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +81,61 @@ class SessionView:
 
 
 @dataclass(frozen=True, slots=True)
+class Login:
+    """The body of a sign-in. Bounded, because hashing a long password costs CPU."""
+
+    username: Annotated[str, Bounds(1, 256)]
+    password: Annotated[str, Bounds(1, 1024)] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NewPassword:
+    """The body of a change of one's own password."""
+
+    current_password: Annotated[str, Bounds(1, 1024)] = field(repr=False)
+    new_password: Password = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentUser:
+    """The user who is signed in."""
+
+    id: str
+    username: str
+    role: Role
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurrentSession:
+    """Who is signed in, and what they may do. csrf_token, expires_at: None for the local user without RBAC."""
+
+    user: CurrentUser
+    permissions: tuple[Permission, ...]
+    csrf_token: str | None = None
+    expires_at: int | None = None
+    is_first_password: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SignedOut:
+    """The answer to a sign-out, which holds nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndSessions:
+    """Whose sessions end; those of the caller if left out."""
+
+    user_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionsEnded:
+    """How many sessions were ended."""
+
+    sessions_ended: Annotated[int, Bounds(low=0)]
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """The record of this id is removed."""
 
@@ -110,6 +165,8 @@ SIGN_IN_OPERATIONS = (
         None,
         "Sign in with `username`, `password`. Sets the cookie `service_session`, answers `csrf_token`.",
         door=Door.SIGN_IN,
+        takes=Login,
+        gives=CurrentSession,
         has_secret=True,
     ),
     row(
@@ -117,14 +174,17 @@ SIGN_IN_OPERATIONS = (
         "GET /api/auth/session",
         None,
         "Say who is signed in, what they may do, and the session's `csrf_token`.",
+        gives=CurrentSession,
         has_secret=True,
     ),
-    row("auth.logout", "POST /api/auth/logout", None, "End the session."),
+    row("auth.logout", "POST /api/auth/logout", None, "End the session.", gives=SignedOut),
     row(
         "auth.password",
         "POST /api/auth/password",
         None,
         "Change one's own password: `current_password`, `new_password`. Ends one's other sessions.",
+        takes=NewPassword,
+        gives=SessionsEnded,
     ),
 )
 
@@ -153,9 +213,10 @@ USER_OPERATIONS = (
         "end_all",
         "DELETE",
         "End the sessions of `user_id`, or one's own, but for the one that asks.",
+        takes=EndSessions,
         query=(END_OF_USER,),
         call=None,
-        gives=None,
+        gives=SessionsEnded,
     ),
     _SESSIONS.row("end", "DELETE /{id}", "End one session.", takes=ById, gives=Done, call=end_session),
 )
