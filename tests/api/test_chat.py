@@ -42,7 +42,7 @@ class ScriptedChat:
         return body
 
     async def complete(self, who: object, body: object, context: object) -> ChatAnswer:
-        assert (who, context) == (WHO, CONTEXT)
+        assert (who, context) == (WHO, CONTEXT, None)
         self.bodies.append(body)
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -59,7 +59,7 @@ def request(body: bytes = b'{"a":1}', content_type: str = "application/json", **
 
 async def ask(answer: ChatAnswer | Exception, what: Request | None = None) -> tuple[Response, dict[str, str], Any]:
     edge = ChatEdge(cast(Any, SimpleNamespace(chat=ScriptedChat(answer), settings=Settings())))
-    response = await edge.complete(what or request(), WHO, CONTEXT)
+    response = await edge.complete(what or request(), WHO, CONTEXT, None)
     return response, dict(response.headers), json.loads(response.body)
 
 
@@ -67,7 +67,7 @@ async def ask(answer: ChatAnswer | Exception, what: Request | None = None) -> tu
 async def test_the_service_says_whether_who_has_left_is_still_answered(may: bool) -> None:
     chat = ScriptedChat(ChatAnswer(Reply(COMPLETION), CLEAN), leaving_ends_it=may)
     asked = request()
-    await ChatEdge(cast(Any, SimpleNamespace(chat=chat, settings=Settings()))).complete(asked, WHO, CONTEXT)
+    await ChatEdge(cast(Any, SimpleNamespace(chat=chat, settings=Settings()))).complete(asked, WHO, CONTEXT, None)
     assert asked.may_be_left is not None and asked.may_be_left() is may
 
 
@@ -132,12 +132,12 @@ async def test_what_is_no_plain_json_never_reaches_the_service(what: Request, er
 async def test_a_large_body_is_read_in_a_thread(chars: int, is_here: bool) -> None:
     chat = ScriptedChat(ChatAnswer(Reply(COMPLETION), CLEAN))
     edge = ChatEdge(cast(Any, SimpleNamespace(chat=chat, settings=Settings())))
-    await edge.complete(request(json.dumps({"a": "x" * chars}).encode()), WHO, CONTEXT)
+    await edge.complete(request(json.dumps({"a": "x" * chars}).encode()), WHO, CONTEXT, None)
     assert chat.bodies == [{"a": "x" * chars}]
     assert chat.threads == [is_here]
 
 
 async def test_models_are_a_list_as_openai_has_it() -> None:
     edge = ChatEdge(cast(Any, SimpleNamespace(chat=ScriptedChat(AssertionError()), settings=Settings())))
-    response = await edge.models(request(), WHO, CONTEXT)
+    response = await edge.models(request(), WHO, CONTEXT, None)
     assert json.loads(response.body) == {"object": "list", "data": [{"id": "m", "object": "model"}]}
