@@ -47,8 +47,8 @@ class Keys(Resource[KeyRecord]):
     ) -> tuple[str, Callable[[AuthorityTransaction], KeyRecord]]:
         """Return the text of a new key, and the work that inserts it in a transaction. Raises what `create` does."""
         now_at = self._clock.now_at()
-        check_future(new.expires_at, now_at)
         check(new)
+        check_future(new.expires_at, now_at)
         _check_grant(principal, new.scopes)
         key = make_key(self._ids.random_bytes(KEY_RANDOM_BYTES))
 
