@@ -42,7 +42,7 @@ class ScriptedChat:
         return body
 
     async def complete(self, who: object, body: object, context: object) -> ChatAnswer:
-        assert (who, context) == (WHO, CONTEXT, None)
+        assert (who, context) == (WHO, CONTEXT)
         self.bodies.append(body)
         if isinstance(self.answer, Exception):
             raise self.answer
