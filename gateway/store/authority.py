@@ -1,4 +1,4 @@
-"""The transaction in which authority changes: the tables that say who may do what."""
+"""The transaction that changes authority: the tables that decide what a principal may do."""
 
 from gateway.store import meta
 from gateway.store.database import Params, Transaction
@@ -9,8 +9,8 @@ class AuthorityTransaction:
     """A transaction that may write tables of authority. Only `Audit.commit_authority` makes one.
 
     After the commit of a `change`, every process of this database reads authority again at its next request. The
-    transaction also counts itself in the database, and every process reads that count once a second: so they notice
-    the change even if this process is killed before it moves the generation.
+    transaction also increments a count in the database, which every process reads once a second. So they notice the
+    change even if this process is killed before it increments the generation.
 
     has_changed: whether there was a `change`. is_audited: whether an audit event was appended.
     """

@@ -83,7 +83,7 @@ def exclusive(path: str) -> Iterator[None]:
     """Keep every other process from opening the database at `path` inside the `with` block.
 
     Raises:
-        SetupError: a process has it open.
+        SetupError: a process has the database open.
         OSError: the folder cannot be written.
     """
     lock = FileLock(path + ".lock")

@@ -75,7 +75,7 @@ class LockedFile:
             self.close()
 
     def release(self) -> None:
-        """Release the lock. Raises nothing: what was done under the lock is done."""
+        """Release the lock. Raises nothing."""
         if self.descriptor >= 0:
             try:
                 fcntl.flock(self.descriptor, fcntl.LOCK_UN)

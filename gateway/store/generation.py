@@ -10,7 +10,7 @@ _LAST = 2**64 - 1
 class Generation:
     """The counter in `path`, or of this process alone when `path` is None.
 
-    A process that has looked up who may do what must look it up again when the value changes. `bump` is called after
+    A process that caches authority must read it again when the value changes. `bump` is called after
     the commit of the change, under the writer's lock. A process that finds a change without its `bump` makes up for it
     without the lock. If that loses another `bump`, the count of changes in the database shows it within a second.
     """

@@ -26,42 +26,6 @@ class HeadFile:
 
         For a file that is no such record, or of another instance, the head fits no chain.
         """
-        raw = self._content()
-        if raw is None:
-            return None
-        return _read(raw, instance_id) or ChainHead(2**53, "")
-
-    def hold(self, instance_id: str, head: ChainHead) -> None:
-        """Keep the end of the chain until the disk has it."""
-        self._held = instance_id, head
-
-    def write_held(self) -> None:
-        """Write the end that is held, once the disk has it.
-
-        Raises:
-            OSError: the file cannot be written.
-        """
-        if self._held is not None:
-            self.write(*self._held)
-            self._held = None
-
-    def write(self, instance_id: str, head: ChainHead) -> None:
-        """Write the end of the chain, unless the file does not fit the database or names a later end already.
-
-        Raises:
-            OSError: the file cannot be written.
-        """
-        if self.path is None or not self.is_trusted:
-            return
-        if self._descriptor < 0:
-            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        noted = _read(os.pread(self._descriptor, _BYTES, 0), instance_id)
-        if noted is not None and noted.seq >= head.seq:
-            return
-        record = json.dumps({"instance_id": instance_id, "seq": head.seq, "hash": head.hash})
-        os.pwrite(self._descriptor, record.ljust(_BYTES).encode("ascii"), 0)
-
-    def _content(self) -> bytes | None:
         if self.path is None:
             return None
         try:
@@ -72,7 +36,28 @@ class HeadFile:
                     raw = again
         except FileNotFoundError:
             return None
-        return raw
+        return _read(raw, instance_id) or ChainHead(2**53, "")
+
+    def hold(self, instance_id: str, head: ChainHead) -> None:
+        """Keep the head of the chain until the disk has it."""
+        self._held = instance_id, head
+
+    def write_held(self) -> None:
+        """Write the held head, unless the file does not fit the database or names a later event already.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        if self._held is None or self.path is None or not self.is_trusted:
+            return
+        instance_id, head = self._held
+        if self._descriptor < 0:
+            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        stored = _read(os.pread(self._descriptor, _BYTES, 0), instance_id)
+        if stored is None or stored.seq < head.seq:
+            record = json.dumps({"instance_id": instance_id, "seq": head.seq, "hash": head.hash})
+            os.pwrite(self._descriptor, record.ljust(_BYTES).encode("ascii"), 0)
+        self._held = None
 
     def close(self) -> None:
         if self._descriptor >= 0:

@@ -1,7 +1,7 @@
 """A SQLite file, or memory: the one door to SQLite. One connection writes, and the others only read.
 
 SQLite before 3.51.3 can damage a database in WAL mode when two connections write or checkpoint at once (the WAL-reset
-bug, sqlite.org/wal.html), and the gateway runs on whatever SQLite the host has. So whoever writes holds a lock over all
+bug, sqlite.org/wal.html), and the gateway runs on whatever SQLite the host has. So every writer holds a lock over all
 processes (`filelock`). Checkpoints happen in a commit, so under that lock as well; every other connection is read-only.
 
 A commit with synchronous=NORMAL is seen by every process and survives all of them; with FULL it also waits for the
@@ -32,13 +32,13 @@ from gateway.store.writer import PendingWrite, Writer
 T = TypeVar("T")
 
 MEMORY = ":memory:"
-MAGIC = b"SQLite format 3\0"  # with which a database file begins
+MAGIC = b"SQLite format 3\0"  # the begin of every database file
 BUSY_SECONDS = 5.0
 _APPLICATION_ID = 0x67777931  # "gwy1", in the header of the file
 _LEAST_BYTES = 512  # of a page, so of any database that holds something
 _READERS = 4
 _CHECKPOINT_PAGES = 800
-_LOG_BYTES = 8 * 1024 * 1024  # what is longer, since a long read held back the checkpoints, is cut after that read
+_LOG_BYTES = 8 * 1024 * 1024  # a log that grew because a long read held back checkpoints is truncated to this
 _SETTINGS = ("temp_store = MEMORY", "trusted_schema = OFF", "cache_size = -500")
 _WRITE_SETTINGS = (
     *_SETTINGS,
@@ -197,10 +197,10 @@ class SqliteDatabase:
             raise StoreUnavailable("The database's lock file cannot be used.", retry_after_seconds=5) from error
 
     def _commit(self, group: Sequence[PendingWrite], is_durable: bool) -> None:
-        """Do a group of writes in one transaction. See `Writer`.
+        """Run a group of writes in one transaction. See `Writer`.
 
         Raises:
-            StoreUnavailable: none of them stands.
+            StoreUnavailable: none of them is committed.
         """
         with self._held():
             try:
@@ -215,17 +215,17 @@ class SqliteDatabase:
             self._commit((write,), is_durable=True)
             return
         with self._held():
-            # A connection of its own: one keeps the pages and statements of all that it did.
+            # A new connection, because a connection keeps the pages and statements of all that it has run.
             connection = _connect(_address(self._path, "rw"), *_WRITE_SETTINGS)
             try:
-                with suppress(StoreUnavailable, sqlite3.Error):  # nothing can be made in the folder, so sort in memory
+                with suppress(StoreUnavailable, sqlite3.Error):  # the folder takes no files: sort in memory
                     folder = dirname(abspath(self._path)).replace("'", "''")
                     _run(connection, f"PRAGMA temp_store_directory = '{folder}'")
                     _run(connection, "PRAGMA temp_store = FILE")
                 self._transact(connection, (write,), is_durable=True)
             finally:
                 with suppress(StoreUnavailable, sqlite3.Error):
-                    _run(connection, "PRAGMA temp_store_directory = ''")  # which is of the process
+                    _run(connection, "PRAGMA temp_store_directory = ''")  # it holds for the whole process
                 connection.close()
 
     def _transact(self, connection: sqlite3.Connection, group: Sequence[PendingWrite], is_durable: bool) -> None:
@@ -246,7 +246,7 @@ class SqliteDatabase:
         for call in (*tx.calls, self._on_sync) if is_durable else tx.calls:
             try:
                 call()
-            except OSError as error:  # what was committed stands
+            except OSError as error:  # the commit stands
                 self._log.error("store_after_commit_failed", error=error)
 
     def _writing(self) -> sqlite3.Connection:

@@ -1,4 +1,4 @@
-"""The tables whose statements the mapper writes, or nearly all of them."""
+"""The tables whose statements the mapper writes, at least most of them. Larger tables have a module each."""
 
 import json
 from collections.abc import Mapping

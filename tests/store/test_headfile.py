@@ -8,11 +8,16 @@ from gateway.domain.audit import ChainHead
 from gateway.store.headfile import HeadFile
 
 
+def write(file: HeadFile, instance_id: str, head: ChainHead) -> None:
+    file.hold(instance_id, head)
+    file.write_held()
+
+
 def test_what_is_written_reads_back(tmp_path: Path) -> None:
     file = HeadFile(str(tmp_path / "head"))
     assert file.read("ins_1") is None
     for seq in (1, 12345):
-        file.write("ins_1", ChainHead(seq, "a" * 64))
+        write(file, "ins_1", ChainHead(seq, "a" * 64))
     assert file.read("ins_1") == ChainHead(12345, "a" * 64)
     assert (tmp_path / "head").stat().st_mode & 0o777 == 0o600
     file.close()
@@ -30,7 +35,7 @@ def test_a_file_that_is_no_record_fits_no_chain(tmp_path: Path, content: bytes) 
 
 def test_the_record_of_another_instance_fits_no_chain(tmp_path: Path) -> None:
     file = HeadFile(str(tmp_path / "head"))
-    file.write("ins_2", ChainHead(1, "a" * 64))
+    write(file, "ins_2", ChainHead(1, "a" * 64))
     noted = file.read("ins_1")
     assert noted is not None
     assert noted.seq > 10**15
@@ -38,13 +43,13 @@ def test_the_record_of_another_instance_fits_no_chain(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_trusted_is_left_as_evidence(tmp_path: Path) -> None:
     file = HeadFile(str(tmp_path / "head"))
-    file.write("ins_1", ChainHead(5, "a" * 64))
+    write(file, "ins_1", ChainHead(5, "a" * 64))
     file.is_trusted = False
-    file.write("ins_1", ChainHead(6, "b" * 64))
+    write(file, "ins_1", ChainHead(6, "b" * 64))
     assert file.read("ins_1") == ChainHead(5, "a" * 64)
 
 
 def test_without_a_path_nothing_is_remembered() -> None:
     file = HeadFile(None)
-    file.write("ins_1", ChainHead(5, "a" * 64))
+    write(file, "ins_1", ChainHead(5, "a" * 64))
     assert file.read("ins_1") is None
