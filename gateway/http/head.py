@@ -29,7 +29,6 @@ _TOKENS = re.compile(rb"[ \t]*" + _TOKEN + rb"+[ \t]*(?:,[ \t]*" + _TOKEN + rb"+
 # In a head that has not ended yet: a control byte, LF without CR, CR without LF.
 _NEVER_IN_HEAD = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|(?<!\r)\n|\r(?!\n)(?=[\x00-\xff])")
 
-NEVER_WHOLE = -1
 _LENGTH_DIGITS = 20
 
 # RFC 9110 section 5.3: these are no lists, so two of them are two different requests to two readers.
@@ -48,8 +47,7 @@ class Head:
     """The head of one request, its framing decided.
 
     size_bytes: how much of the buffer it took. body_bytes: declared length of the body, None when it is chunked.
-    is_last: the connection ends after this request. expects_continue: the body waits for ``100 Continue``. whole_bytes:
-    length of a body that is taken as it is where all of it comes with the head; `NEVER_WHOLE` for any other.
+    is_last: the connection ends after this request. expects_continue: the body waits for ``100 Continue``.
     """
 
     method: str
@@ -61,7 +59,6 @@ class Head:
     is_last: bool
     is_http10: bool = False
     expects_continue: bool = False
-    whole_bytes: int = NEVER_WHOLE
 
 
 def parse_head(

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-NEVER_TOLD = float("inf")
 _FIELD = re.compile(r"([^:]+):[ \t]*([^\r]*)\r\n")
 _SPARE_DESCRIPTORS = 64  # database, log, listeners, the archive, threads' pipes
 
@@ -65,7 +64,7 @@ class Request:
     is_tls: bool
     started_seconds: float
     call: Any = None
-    arrived_seconds: float = NEVER_TOLD
+    arrived_seconds: float = float("inf")
     may_be_left: Callable[[], bool] | None = None
     is_http10: bool = False
 

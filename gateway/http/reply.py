@@ -112,7 +112,7 @@ class ReplyReader:
     def _next_head(self, data: bytes) -> _ReplyHead | None:
         """Return the first head that is no 1xx."""
         while True:
-            head = _parse_head(data, self._method, self._seen_bytes)
+            head = _parse_head(data, self._seen_bytes)
             self._unread = data
             if head is None:
                 self._seen_bytes = len(data)
@@ -126,6 +126,11 @@ class ReplyReader:
             data = data[head.size_bytes :]
 
     def _begin_body(self, head: _ReplyHead) -> None:
+        """Decide where the body ends. RFC 9112 section 6.3."""
+        if self._method == "HEAD" or head.status in (204, 304):
+            head.body_bytes, head.is_chunked, head.content_coding = 0, False, ""
+        elif head.body_bytes is None and not head.is_chunked:
+            head.is_last = True
         if head.body_bytes is not None and head.body_bytes > self._max_reply_bytes:
             raise reply_too_large()
         self._head = head
@@ -154,30 +159,30 @@ class ReplyReader:
         self.is_reusable = self.is_finished and not head.is_last and not rest
 
 
-def _parse_head(data: bytes, method: str, seen_bytes: int) -> _ReplyHead | None:
+def _parse_head(data: bytes, seen_bytes: int) -> _ReplyHead | None:
     """Return the head at the start of `data`, None when it has not ended yet."""
     end = data.find(b"\r\n\r\n", max(0, seen_bytes - 3))
     if end < 0 or end > _HEAD_BYTES:
         if len(data) > _HEAD_BYTES or not data.startswith(b"HTTP/1."[: len(data)]):
             raise bad_reply("the head of the reply is malformed or too large")
         return None
-    head = _fast_head(data, method)
+    head = _fast_head(data)
     if head is None:
         try:
-            head = _strict_head(data[:end], end + 4, method)
+            head = _strict_head(data[:end], end + 4)
         except (HttpError, h11.RemoteProtocolError) as error:
             raise BadReply("the head of the reply is malformed", was_sent=True) from error
     return head
 
 
-def _fast_head(data: bytes, method: str) -> _ReplyHead | None:
+def _fast_head(data: bytes) -> _ReplyHead | None:
     """Return the head if it is plain, None if it needs the slow path for whatever reason."""
     found = _FAST_HEAD.match(data)
     if found is None:
         return None
     headers = read_fields(found[2])
     fields = dict(headers)
-    if len(fields) != len(headers) and any(_repeats(headers, name) for name in _FRAMING):
+    if len(fields) != len(headers) and any([one for one, _ in headers].count(name) > 1 for name in _FRAMING):
         return None
     length, coding, connection = map(fields.get, ("content-length", "transfer-encoding", "connection"))
     if length is not None and (coding is not None or not length.isdigit() or len(length) > 15):
@@ -186,23 +191,18 @@ def _fast_head(data: bytes, method: str) -> _ReplyHead | None:
         return None
     if connection is not None and connection not in ("keep-alive", "close"):
         return None
-    return _framed(
+    return _ReplyHead(
         int(found[1]),
         headers,
         found.end(),
-        method,
-        length=None if length is None else int(length),
+        body_bytes=None if length is None else int(length),
         is_chunked=coding is not None,
         is_last=connection == "close",
         content_coding=fields.get("content-encoding", ""),
     )
 
 
-def _repeats(headers: tuple[tuple[str, str], ...], name: str) -> bool:
-    return sum(1 for one, _ in headers if one == name) > 1
-
-
-def _strict_head(raw: bytes, size_bytes: int, method: str) -> _ReplyHead:
+def _strict_head(raw: bytes, size_bytes: int) -> _ReplyHead:
     """Guard the lines of `raw`, let h11 parse them and decide the framing."""
     first, *lines = raw.split(b"\r\n", _HEADER_COUNT + 1)
     found = _STATUS_LINE.fullmatch(first)
@@ -223,31 +223,12 @@ def _strict_head(raw: bytes, size_bytes: int, method: str) -> _ReplyHead:
     assert isinstance(event, h11.Response | h11.InformationalResponse)
     headers = tuple((name.decode("ascii"), value.decode("latin-1")) for name, value in event.headers)
     options = [word.strip() for name, value in headers if name == "connection" for word in value.lower().split(",")]
-    return _framed(
+    return _ReplyHead(
         event.status_code,
         headers,
         size_bytes,
-        method,
-        length=None if length is None else int(length),
+        body_bytes=None if length is None else int(length),
         is_chunked=coding is not None,
         is_last=is_http10 or "close" in options,
         content_coding=singles.get(b"content-encoding", b"").decode("latin-1"),
     )
-
-
-def _framed(
-    status: int,
-    headers: tuple[tuple[str, str], ...],
-    size_bytes: int,
-    method: str,
-    *,
-    length: int | None,
-    is_chunked: bool,
-    is_last: bool,
-    content_coding: str,
-) -> _ReplyHead:
-    """Decide where the body ends. RFC 9112 section 6.3."""
-    if method == "HEAD" or status < 200 or status in (204, 304):
-        return _ReplyHead(status, headers, size_bytes, 0, False, is_last, "")
-    until_the_end = length is None and not is_chunked
-    return _ReplyHead(status, headers, size_bytes, length, is_chunked, is_last or until_the_end, content_coding)

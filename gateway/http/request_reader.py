@@ -11,8 +11,6 @@ from gateway.http.head import Head, parse_head
 from gateway.http.messages import BodyTooLong, HttpError, Limits, Request, Response
 from gateway.http.transport import NEVER, Connection, DeadlinePassed, Sweep
 
-_KEPT_HEAD_BYTES = 1_024
-_KEPT_HEADS = 128
 RETRY = (("retry-after", "1"),)
 
 
@@ -20,10 +18,9 @@ RETRY = (("retry-after", "1"),)
 class ServerState:
     """What all connections of one server share.
 
-    heads: parsed heads of the last second, by their bytes. Clients send the same head again and again, and to parse it
-    costs half of a small request. first_seconds, idle_seconds: how long a first and a next request are waited for.
-    is_stopping: answers end their connection. held_bytes: bodies that are arriving or being handled. endless: what ends
-    each stream that would last as long as its peer.
+    first_seconds, idle_seconds: how long the server waits for a first and a next request. is_stopping: answers end
+    their connection. held_bytes: bodies that are arriving or being handled. endless: functions that each end a stream
+    which would last as long as its peer.
     """
 
     handle: Callable[[Request], Awaitable[Response]]
@@ -34,17 +31,11 @@ class ServerState:
     allowed_hosts: frozenset[str] | None
     writer: AnswerWriter
     sweep: Sweep
-    heads: dict[bytes, Head] = field(default_factory=dict)
     first_seconds: float = field(init=False)
     idle_seconds: float = field(init=False)
     is_stopping: bool = False
     held_bytes: int = 0
     endless: set[Callable[[], None]] = field(default_factory=set)
-
-    def tick(self) -> None:
-        """Renew the Date of answers and forget the heads: secrets among them are not kept longer than needed."""
-        self.writer.tick()
-        self.heads.clear()
 
     def __post_init__(self) -> None:
         self.first_seconds, self.idle_seconds = self.limits.head_seconds, self.limits.idle_seconds
@@ -102,21 +93,18 @@ class RequestReader:
                 connection.arrived_seconds = now_seconds
             if not data:
                 return None
-        head = state.heads.get(data[: data.find(b"\r\n\r\n") + 4])
-        if head is None:
-            head, data = await self._read_head(data)
-        if head is not None:
-            self.is_head = head.method == "HEAD"
-            self._unread = data[head.size_bytes :]
-        return head
+        return await self._read_head(data)
 
-    async def _read_head(self, data: bytes) -> tuple[Head | None, bytes]:
-        """Return the head that `data` begins with, and all that was read; None when the peer is gone before its end."""
-        connection = self._connection
+    async def _read_head(self, data: bytes) -> Head | None:
+        """Return the head that begins with `data`; None when the peer is gone before the end of the head."""
+        connection, state = self._connection, self._state
+        self.is_head = data.startswith(b"HEAD ")
         seen_bytes = 0
-        while (head := self._parse(data, seen_bytes)) is None:
+        while (
+            head := parse_head(data, state.limits, allowed_hosts=state.allowed_hosts, seen_bytes=seen_bytes)
+        ) is None:
             if seen_bytes == 0:
-                connection.deadline_seconds = self._state.sweep.now_seconds() + self._state.limits.head_seconds
+                connection.deadline_seconds = state.sweep.now_seconds() + state.limits.head_seconds
             seen_bytes = len(data)
             try:
                 more = await connection.read()
@@ -124,25 +112,19 @@ class RequestReader:
                 raise HttpError(408, "request_timeout", "The head did not arrive in time.") from None
             if not more:
                 if connection.is_gone:
-                    return None, data
+                    return None
                 raise HttpError(400, "invalid_request", "The connection ended within the head.")
             self._check_deadline("The head did not arrive in time.")
             data += more
-        return head, data
+            self.is_head = data.startswith(b"HEAD ")
+        self.is_head = head.method == "HEAD"
+        self._unread = data[head.size_bytes :]
+        return head
 
     def _check_deadline(self, message: str) -> None:
         """Refuse a request that drips in: the sweep ends only a peer that sends nothing at its tick."""
         if self._state.sweep.now_seconds() >= self._connection.deadline_seconds:
             raise HttpError(408, "request_timeout", message)
-
-    def _parse(self, data: bytes, seen_bytes: int) -> Head | None:
-        """Return the head at the start of `data`, see `parse_head`."""
-        self.is_head = data.startswith(b"HEAD ")
-        state = self._state
-        head = parse_head(data, state.limits, allowed_hosts=state.allowed_hosts, seen_bytes=seen_bytes)
-        if head is not None and head.size_bytes <= _KEPT_HEAD_BYTES and len(state.heads) < _KEPT_HEADS:
-            state.heads[data[: head.size_bytes]] = head
-        return head
 
     async def read_body(self, head: Head, request: Request) -> bytes:
         """Return the whole body of the request that `head` begins.

@@ -70,7 +70,7 @@ class Server:
         on its way. What is left is cancelled.
         """
         writer = AnswerWriter()
-        sweep = Sweep(self._limits.sweep_seconds, lambda: state.tick())
+        sweep = Sweep(self._limits.sweep_seconds, writer.tick)
         state = ServerState(
             self._handle,
             self._refuse,

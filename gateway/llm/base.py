@@ -1,6 +1,6 @@
-"""What passes between chat, dialects and upstreams: records and two protocols. No dialect and no transport."""
+"""What passes between the chat, the dialect and the upstreams: records and one protocol. Names no transport."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -199,72 +199,4 @@ class Upstream(Protocol):
         Raises:
             UpstreamUnavailable: the provider did not tell.
         """
-        ...
-
-
-class Dialect(Protocol):
-    """How one kind of client writes prompts and reads replies. Pure: every method is a function of its arguments."""
-
-    def read(self, body: object, raw: bytes | None = None) -> ChatRequest:
-        """Check a parsed body; return it with every text of it that reaches the model.
-
-        raw: the strict JSON that it was read from, if there is any.
-
-        Raises:
-            InvalidRequest: a field is missing or of the wrong type; `param` is its path.
-            UnsupportedValue: what this version does not serve.
-            BodyTooLarge: more text or more values than allowed.
-        """
-        ...
-
-    def prompt_leaves(self, prompt: Prompt) -> Leaves:
-        """Return every text of the prompt that reaches the model.
-
-        Raises:
-            BodyTooLarge: more text or more values than allowed.
-        """
-        ...
-
-    def read_reply(
-        self,
-        body: object,
-        *,
-        headers: tuple[tuple[str, str], ...] = (),
-        is_large: bool = False,
-        raw: bytes | None = None,
-        has_key: bool = False,
-    ) -> Reply:
-        """Check a parsed answer and read its usage. The rest is for the record, see `Reply`.
-
-        Raises:
-            UpstreamUnavailable: it is no completion.
-        """
-        ...
-
-    def reply_leaves(self, reply: Reply) -> ReplyLeaves:
-        """Return every text of the reply that reaches the client, by choice.
-
-        Raises:
-            UpstreamUnavailable: more text or more values than allowed.
-        """
-        ...
-
-    def joined(self, body: Mapping[str, object]) -> Mapping[str, object]:
-        """Return the body of a prompt or reply with neighbouring texts of a message as one, to be masked whole."""
-        ...
-
-    def masked_reply(self, reply: Reply, masks: Mapping[str, str]) -> Reply:
-        """Return the reply with texts exchanged, and without whatever else repeats a choice that was changed."""
-        ...
-
-    def withheld(self, reply: Reply, choices: Collection[int], masks: Mapping[str, str]) -> Reply:
-        """Return the reply with a notice in place of some choices, and texts exchanged outside of all choices."""
-        ...
-
-    def outside(self, reply: Reply) -> object:
-        """Return what of the reply's body is part of no choice."""
-        ...
-
-    def bare(self, reply: Reply) -> Reply:
-        """Return the reply with nothing but its choices."""
         ...

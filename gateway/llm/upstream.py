@@ -10,7 +10,8 @@ from gateway.clock import Clock, Ids
 from gateway.errors import InvalidJson, UpstreamUnavailable
 from gateway.http.client import Client, ClientError, ConnectFailed, NoReply, ReplyTimeout, ReplyTooLarge, Terms, resolve
 from gateway.http.client import Reply as HttpReply
-from gateway.llm.base import Dialect, Prompt, Reply, UpstreamFault, UpstreamRefused
+from gateway.llm.base import Prompt, Reply, UpstreamFault, UpstreamRefused
+from gateway.llm.openai import OpenAiDialect
 from gateway.llm.own_key import OwnKey
 from gateway.offload import ThreadOffload
 from gateway.strict_json import read_json, write_json
@@ -62,7 +63,7 @@ class HttpUpstream:
     def __init__(
         self,
         client: Client,
-        dialect: Dialect,
+        dialect: OpenAiDialect,
         *,
         base_url: str,
         clock: Clock,

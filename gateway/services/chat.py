@@ -20,7 +20,8 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import Source
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import AccessDenied, AuditUnavailable, BudgetExceeded, ContentPolicyViolation, GatewayError
-from gateway.llm.base import ChatRequest, Dialect, Reply, UpstreamRefused
+from gateway.llm.base import ChatRequest, Reply, UpstreamRefused
+from gateway.llm.openai import OpenAiDialect
 from gateway.metrics import Metrics
 from gateway.offload import ThreadOffload
 from gateway.records import record
@@ -84,7 +85,7 @@ class Chat:
         audit: Audit,
         alerts: Alerts,
         scanner: TextScanner,
-        dialect: Dialect,
+        dialect: OpenAiDialect,
         policy: ShieldPolicy,
         routing: Routing,
         costs: ChatCosts,

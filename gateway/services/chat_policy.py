@@ -23,9 +23,10 @@ from gateway.domain.policies import (
     secrets_only,
     with_unscannable,
 )
-from gateway.llm.base import ChatRequest, Dialect, Leaf, LeafKind, Leaves, Prompt, Reply, ReplyLeaves, UpstreamRefused
+from gateway.llm.base import ChatRequest, Leaf, LeafKind, Leaves, Prompt, Reply, ReplyLeaves, UpstreamRefused
 from gateway.llm.joined import in_text, join, message_ends
 from gateway.llm.masking import NOTICE, strings, with_strings
+from gateway.llm.openai import OpenAiDialect
 from gateway.offload import ThreadOffload
 from gateway.records import record
 from gateway.services.captures import Captures
@@ -81,7 +82,7 @@ class ChatPolicy:
         self,
         policy: ShieldPolicy,
         scanner: TextScanner,
-        dialect: Dialect,
+        dialect: OpenAiDialect,
         *,
         captures: Captures,
         offload: ThreadOffload,

@@ -76,7 +76,7 @@ def test_what_the_fast_path_accepts_h11_accepts_as_the_same() -> None:
     accepted = 0
     for _ in range(REPLIES):
         raw = make_reply(random_)
-        head = reply_module._fast_head(raw, "GET")
+        head = reply_module._fast_head(raw)
         if head is None:
             continue
         accepted += 1
@@ -141,7 +141,7 @@ def test_the_fast_path_and_the_strict_path_read_the_same(monkeypatch: pytest.Mon
     random_ = random.Random(SEED + 2)
     replies = [make_reply(random_) for _ in range(REPLIES // 4)]
     fast = [outcome(raw) for raw in replies]
-    monkeypatch.setattr(reply_module, "_fast_head", lambda data, method: None)
+    monkeypatch.setattr(reply_module, "_fast_head", lambda data: None)
     assert [outcome(raw) for raw in replies] == fast
 
 
