@@ -5,7 +5,7 @@ A message never repeats a secret, a prompt or a stack: it is shown to whoever ca
 
 
 class GatewayError(Exception):
-    """Something the caller can be told.
+    """An error whose message may be shown to the caller.
 
     message: a sentence that says what is wrong and what to do.
     param: the field at fault, as a path such as ``messages[2].content``, or None.
@@ -14,6 +14,10 @@ class GatewayError(Exception):
 
     code = "internal_error"
 
+    def __init_subclass__(cls, code: str | None = None) -> None:
+        """Set the code of a kind of error; without one it is that of its base class."""
+        cls.code = code or cls.code
+
     def __init__(self, message: str, *, param: str | None = None, retry_after_seconds: int | None = None) -> None:
         super().__init__(message)
         self.message = message
@@ -21,155 +25,108 @@ class GatewayError(Exception):
         self.retry_after_seconds = retry_after_seconds
 
 
-class InvalidRequest(GatewayError):
+class InvalidRequest(GatewayError, code="invalid_request"):
     """A field is missing, unknown, of the wrong type or out of range."""
 
-    code = "invalid_request"
 
-
-class InvalidJson(InvalidRequest):
+class InvalidJson(InvalidRequest, code="invalid_json"):
     """The body is not the strict JSON of RFC 8259 that the gateway reads."""
 
-    code = "invalid_json"
 
-
-class TooManyValues(InvalidJson):
+class TooManyValues(InvalidJson, code="body_too_large"):
     """The JSON holds more values than would be read in a reasonable time."""
 
-    code = "body_too_large"
 
-
-class UnsupportedValue(InvalidRequest):
+class UnsupportedValue(InvalidRequest, code="unsupported_value"):
     """The value is known but not served by this version of the API."""
 
-    code = "unsupported_value"
 
-
-class ContentPolicyViolation(GatewayError):
+class ContentPolicyViolation(GatewayError, code="content_policy_violation"):
     """The shield blocked the prompt. Nothing was sent upstream."""
 
-    code = "content_policy_violation"
 
-
-class MissingApiKey(GatewayError):
+class MissingApiKey(GatewayError, code="missing_api_key"):
     """No API key was sent."""
 
-    code = "missing_api_key"
 
-
-class InvalidApiKey(GatewayError):
+class InvalidApiKey(GatewayError, code="invalid_api_key"):
     """The API key has another form or is not known."""
 
-    code = "invalid_api_key"
 
-
-class InsufficientScope(GatewayError):
+class InsufficientScope(GatewayError, code="insufficient_scope"):
     """The API key is good but lacks the scope of the operation."""
 
-    code = "insufficient_scope"
 
-
-class KeyRevoked(GatewayError):
+class KeyRevoked(GatewayError, code="key_revoked"):
     """The API key was revoked."""
 
-    code = "key_revoked"
 
-
-class KeyExpired(GatewayError):
+class KeyExpired(GatewayError, code="key_expired"):
     """The API key is past its expiry."""
 
-    code = "key_expired"
 
-
-class NotSignedIn(GatewayError):
+class NotSignedIn(GatewayError, code="not_signed_in"):
     """There is no session, or it is over."""
 
-    code = "not_signed_in"
 
-
-class BadCredentials(GatewayError):
+class BadCredentials(GatewayError, code="bad_credentials"):
     """Name and password do not belong together. Says the same whether or not there is such a user."""
 
-    code = "bad_credentials"
 
-
-class CsrfFailed(GatewayError):
+class CsrfFailed(GatewayError, code="csrf_failed"):
     """The request was made by another site's page, or without the token of its session."""
 
-    code = "csrf_failed"
 
-
-class LoginThrottled(GatewayError):
+class LoginThrottled(GatewayError, code="login_throttled"):
     """Too many attempts failed from this address. A password was not looked at."""
 
-    code = "login_throttled"
 
-
-class PermissionDenied(GatewayError):
+class PermissionDenied(GatewayError, code="permission_denied"):
     """The role of the caller lacks the permission of the operation."""
 
-    code = "permission_denied"
 
-
-class AccessDenied(GatewayError):
+class AccessDenied(GatewayError, code="access_denied"):
     """An entry of the access list, or the address of the caller, forbids this."""
 
-    code = "access_denied"
 
-
-class NotFound(GatewayError):
+class NotFound(GatewayError, code="not_found"):
     """There is no such path or record."""
 
-    code = "not_found"
 
-
-class Conflict(GatewayError):
+class Conflict(GatewayError, code="conflict"):
     """The record is in another state than the change needs."""
 
-    code = "conflict"
 
-
-class BodyTooLarge(GatewayError):
+class BodyTooLarge(GatewayError, code="body_too_large"):
     """The body is over the limit of this path."""
 
-    code = "body_too_large"
 
-
-class UnsupportedMediaType(GatewayError):
+class UnsupportedMediaType(GatewayError, code="unsupported_media_type"):
     """The body's type or encoding is not one the gateway reads."""
 
-    code = "unsupported_media_type"
 
-
-class RateLimited(GatewayError):
+class RateLimited(GatewayError, code="rate_limited"):
     """The key has used its requests of the last 60 seconds."""
 
-    code = "rate_limited"
 
-
-class BudgetExceeded(GatewayError):
+class BudgetExceeded(GatewayError, code="budget_exceeded"):
     """A completion could take a budget past its limit. Nothing was sent upstream."""
 
-    code = "budget_exceeded"
 
-
-class UpstreamUnavailable(GatewayError):
+class UpstreamUnavailable(GatewayError, code="upstream_unavailable"):
     """The model gateway is down, late, or answered something that is no completion.
 
     detail: the reason, for the operator and without keys; "" when there is none to tell.
     """
 
-    code = "upstream_unavailable"
     detail = ""
 
 
-class Overloaded(GatewayError):
+class Overloaded(GatewayError, code="overloaded"):
     """The gateway sheds load. Nothing was done."""
 
-    code = "overloaded"
 
-
-class Shed(Overloaded):
+class Shed(Overloaded, code="shield_unavailable"):
     """There is more to do than can be done, and this would have waited too long for its turn."""
 
     def __init__(self) -> None:
@@ -179,16 +136,10 @@ class Shed(Overloaded):
 class ShieldUnavailable(GatewayError):
     """The shield could not scan, so nothing was let through."""
 
-    code = "shield_unavailable"
 
-
-class AuditUnavailable(GatewayError):
+class AuditUnavailable(GatewayError, code="audit_unavailable"):
     """The audit event could not be written, so the action was refused."""
 
-    code = "audit_unavailable"
 
-
-class SetupError(GatewayError):
+class SetupError(GatewayError, code="setup_error"):
     """The program cannot start as it is set up: settings, data folder, database, rules, archive."""
-
-    code = "setup_error"
