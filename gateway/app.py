@@ -51,7 +51,7 @@ from gateway.services.provider_test import ProviderTest
 from gateway.services.providers import Providers
 from gateway.services.refusals import Refusals
 from gateway.services.reports import Reports, ReportSchedules
-from gateway.services.retention import Retention, kept_days
+from gateway.services.retention import Retention
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Routing
 from gateway.services.rules import Rules
@@ -260,8 +260,7 @@ class Gateway(Lasting):
         self.reports = Reports(store=store, clock=clock, ids=ids, audit=audit, scores=self.trust_audits.point)
         self.report_schedules = ReportSchedules(store=store, clock=clock, ids=ids, audit=audit)
         self.runtime_settings = RuntimeSettings(store=store, audit=audit, settings=settings)
-        days = partial(kept_days, self.runtime_settings.value)
-        self.retention = Retention(store=store, clock=clock, audit=audit, days=days)
+        self.retention = Retention(store=store, clock=clock, audit=audit, days=self.runtime_settings.days)
         self.archive_check = ArchiveCheck(store=store, clock=clock, alerts=alerts)
 
     def _make_fleet(self, client: Client) -> None:

@@ -68,7 +68,7 @@ class Fleet:
     async def beat(self) -> None:
         """Write this gateway's heartbeat, and tell who of the others has gone quiet or is back."""
         now_at = self._clock.now_at()
-        load = self._load.look()
+        load = self._load.measure()
         await self._traffic.keep_up()
         status = self._status()
 

@@ -1,34 +1,27 @@
-"""What works right now: shield, database, upstream. Asks nobody on the network; the last outcomes tell."""
+"""The present state of shield, database and upstream. Sends nothing over the network."""
 
 from collections.abc import Callable
 
-from gateway.clock import Clock, SystemClock
 from gateway.errors import GatewayError
 from gateway.shield import Shield
 from gateway.store.store import Store
 
 HEALTHY = "healthy"
-_GOOD_SECONDS = 1.0
 
 
 class Health:
-    """The state of each service. upstream: tells how all enabled providers are; None when there can be none.
+    """The state of each service. upstream: returns the state of all enabled providers; None when there can be none."""
 
-    That the database could be read holds for a second, so that many probes cost it little; a fault is told at once.
-    """
-
-    def __init__(
-        self, *, shield: Shield, store: Store, upstream: Callable[[], str] | None, clock: Clock | None = None
-    ) -> None:
+    def __init__(self, *, shield: Shield, store: Store, upstream: Callable[[], str] | None) -> None:
         self._shield = shield
         self._store = store
         self._upstream = upstream
-        self._clock = clock or SystemClock()
-        self._good_until_seconds = float("-inf")
 
     def checks(self) -> dict[str, str]:
-        """Return by name `healthy`, or what else: `unavailable`; of the upstream also `unknown` (nothing was sent yet),
-        `degraded` (some providers fail), `unreachable` (all do) and `not_configured` (the built-in model answers).
+        """Return the state of each service by name: `healthy` or `unavailable`.
+
+        The upstream may also be `unknown` (nothing was sent yet), `degraded` (some providers fail), `unreachable` (all
+        fail) or `not_configured` (the built-in model answers).
         """
         return {
             "shield": HEALTHY if self._shield.rules else "unavailable",
@@ -37,19 +30,16 @@ class Health:
         }
 
     def _database(self) -> str:
-        """Look whether it can be read and, after a write that failed, whether it can be written again.
+        """Check that the database can be read and, after a failed write, that it can be written again.
 
-        A write behind is tried until it succeeds, so that the one below is the only one, however often somebody looks.
+        The store retries a write behind until it succeeds, so this queues at most one, however many probes come.
         """
         db = self._store.db
-        now_seconds = self._clock.monotonic_seconds()
         try:
             if not db.is_writable:
                 db.write_behind(lambda tx: self._store.meta.set(tx, "written_again", "true"))
                 return "unavailable"
-            if now_seconds >= self._good_until_seconds:
-                db.read_now(lambda tx: self._store.meta.get(tx, "instance_id"))
-                self._good_until_seconds = now_seconds + _GOOD_SECONDS
+            db.read_now(lambda tx: self._store.meta.get(tx, "instance_id"))
         except GatewayError:
             return "unavailable"
         return HEALTHY

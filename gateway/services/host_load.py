@@ -21,18 +21,18 @@ class HostLoad:
         self._clock = clock
         self._is_worker = is_worker
         self._seconds: dict[int, float] = {}
-        self._looked_seconds: float | None = None
+        self._measured_seconds: float | None = None
 
-    def look(self) -> Load:
+    def measure(self) -> Load:
         """Return the load. Reads a few small files of the kernel."""
         now_seconds = self._clock.monotonic_seconds()
         used = {pid: seconds for pid in self._pids() if (seconds := _cpu_seconds(pid)) is not None}
         percent = None
-        if self._looked_seconds is not None and now_seconds > self._looked_seconds:
+        if self._measured_seconds is not None and now_seconds > self._measured_seconds:
             # A new worker has used all of its CPU time since the last call.
             grown = sum(max(0.0, seconds - self._seconds.get(pid, 0.0)) for pid, seconds in used.items())
-            percent = round(100 * grown / (now_seconds - self._looked_seconds), 1)
-        self._seconds, self._looked_seconds = used, now_seconds
+            percent = round(100 * grown / (now_seconds - self._measured_seconds), 1)
+        self._seconds, self._measured_seconds = used, now_seconds
         sizes = [size for pid in used if (size := _memory_bytes(pid)) is not None]
         return Load(percent, sum(sizes) if sizes else None)
 

@@ -1,8 +1,7 @@
-"""What all kept records have in common: found or 404, limited in number, versioned, and audited before and after.
+"""The base of services that keep records: find, list, create, change and remove them, with versions and audit events.
 
-A noun is a subclass of `Resource`. It names itself and its repository, and supplies two checks: `_made` returns a new
-record, `_changed` a changed one. The transaction that writes the record also appends its audit event and makes every
-process read authority again. A change that changes nothing writes nothing: no event, no new version.
+A subclass names its noun and repository, and supplies two checks: `_made` returns a new record, `_changed` a changed
+one. The transaction that writes a record also appends its audit event. A change that changes nothing writes nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -63,8 +62,8 @@ class AuditTrail:
 class Resource(Generic[R]):
     """The records of one noun. The edges check who may manage them.
 
-    noun, nouns: for messages. resource_type: in the audit log. repository: the attribute of `Store` that keeps them.
-    most: how many records there may be. audited: the fields that the audit log keeps.
+    noun, nouns: for messages. resource_type: in the audit log. repository: the attribute of `Store` that has them.
+    most: the limit of their number, 0 for none. audited: the fields that go into audit events.
     """
 
     noun: ClassVar[str]
@@ -83,7 +82,7 @@ class Resource(Generic[R]):
         self._repository: Any = getattr(store, self.repository)
 
     def _lookup(self, tx: Transaction, name: str) -> R | None:
-        """Return the record that a path names by id, or by another unique name."""
+        """Return the record of an id, or of another unique name."""
         return cast("R | None", self._repository.by_id(tx, name))
 
     def _made(self, tx: AuthorityTransaction, principal: Principal, new: Any) -> R:
@@ -95,10 +94,10 @@ class Resource(Generic[R]):
         raise NotImplementedError
 
     def _check_removal(self, tx: AuthorityTransaction, record: R) -> None:
-        """Refuse to remove a record that something else needs."""
+        """Raise Conflict if something else needs the record."""
 
     def _shown(self, record: R) -> dict[str, object]:
-        """Return what the audit log keeps of a record."""
+        """Return the fields of a record that go into audit events."""
         return {name: getattr(record, name) for name in self.audited}
 
     async def list(self) -> tuple[R, ...]:
@@ -106,19 +105,11 @@ class Resource(Generic[R]):
         return cast("tuple[R, ...]", await self._store.db.read(self._repository.all))
 
     async def page(self, wanted: Any) -> Page[Any]:
-        """Return a part of the records, newest first. wanted: a `PageQuery`, or the filter of the noun.
-
-        Raises:
-            InvalidRequest: a bound or the cursor of `wanted`.
-        """
+        """Return a part of the records, newest first. wanted: a `PageQuery`. Raises InvalidRequest for a bad one."""
         return await self._store.db.read(lambda tx: self._repository.read_page(tx, wanted))
 
     async def show(self, name: str) -> R:
-        """Return one record.
-
-        Raises:
-            NotFound: there is none.
-        """
+        """Return one record. Raises NotFound."""
         return await self._store.db.read(lambda tx: self.find(tx, name))
 
     async def create(self, principal: Principal, new: Any, context: RequestContext) -> Any:
@@ -157,11 +148,7 @@ class Resource(Generic[R]):
         return await self._audit.commit_authority(lambda tx: self._delete(tx, principal, context, name))
 
     def find(self, tx: Transaction, name: str) -> R:
-        """Return one record.
-
-        Raises:
-            NotFound: there is none.
-        """
+        """Return one record in a transaction. Raises NotFound."""
         record = self._lookup(tx, name)
         if record is None:
             raise NotFound(f"There is no such {self.noun}.")
@@ -220,9 +207,9 @@ class Resource(Generic[R]):
 
 
 def patched(record: T, changes: object, **others: object) -> T:
-    """Return `record` with the fields of `changes`. None, KEEP_AT and KEEP_TEXT leave a field as it is.
+    """Return `record` with the fields of `changes` that it has too. None, KEEP_AT and KEEP_TEXT leave a field as it is.
 
-    Fields that the record does not have are left out. others: fields that the caller has computed.
+    others: fields that the caller has computed.
     """
     own = {one.name for one in fields(cast(Any, record))} - _NEVER_CHANGED
     given = {one.name: getattr(changes, one.name) for one in fields(cast(Any, changes)) if one.name in own}
@@ -231,21 +218,13 @@ def patched(record: T, changes: object, **others: object) -> T:
 
 
 def check_version(wanted: int | None, have: int, noun: str) -> None:
-    """Refuse a change that was made to another version. wanted: None if the caller does not say.
-
-    Raises:
-        Conflict: the record has changed meanwhile.
-    """
+    """Raise Conflict if the record has another version than the caller wants. wanted: None for any version."""
     if wanted is not None and wanted != have:
         raise Conflict(f"The {noun} was changed meanwhile: it has version {have}.", param="version")
 
 
 def check_future(at: int | None, now_at: int, *, param: str = "expires_at", days: int | None = None) -> None:
-    """Refuse a time that is past, or too far ahead. None is never. days: at most so many from now.
-
-    Raises:
-        InvalidRequest: it is refused.
-    """
+    """Raise InvalidRequest for a time that is past, or more than `days` ahead. at: None means never."""
     latest = LAST_AT if days is None else now_at + days * 86_400_000
     if at is not None and not now_at < at <= latest:
         limit = "before the year 10000" if days is None else f"at most {days} days from now"

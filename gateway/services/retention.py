@@ -34,11 +34,6 @@ class Days:
     audit: int
 
 
-def kept_days(value: Callable[[Transaction, str], int], tx: Transaction) -> Days:
-    """Return the retention in effect. value: reads one setting."""
-    return Days(*(value(tx, f"retention_{name}_days") for name in ("traffic", "alerts", "audit")))
-
-
 @dataclass(frozen=True, slots=True)
 class Pruned:
     """How many rows were deleted."""
@@ -61,39 +56,33 @@ class Retention:
     async def prune(self) -> Pruned:
         """Delete rows that are too old, at most four million of a kind, and return how many were deleted."""
         now_at, days = self._clock.now_at(), await self._store.db.read(self._days)
-        captures = await self._prune_captures(now_at, days.traffic)
-        traffic = await self._prune_traffic(now_at, days.traffic)
-        alerts = 0
+        store, traffic, alerts, audit = self._store, 0, 0, 0
+        before = now_at - days.traffic * DAY_MS if days.traffic else 0
+        captures = await self._repeat(
+            lambda tx: store.captures.prune(tx, now_at=now_at, before=before, limit=BATCH_ROWS)
+        )
+        await self._prune_sums(now_at, days.traffic)
+        if days.traffic:
+            traffic = await self._repeat(lambda tx: store.traffic.prune(tx, before=before, limit=BATCH_ROWS))
         if days.alerts:
-            before = now_at - days.alerts * DAY_MS
-            alerts = await self._repeat(lambda tx: self._store.alerts.prune(tx, before=before, limit=BATCH_ROWS))
-        audit = await self._prune_audit(now_at, days.audit) if days.audit else 0
+            alerts_before = now_at - days.alerts * DAY_MS
+            alerts = await self._repeat(lambda tx: store.alerts.prune(tx, before=alerts_before, limit=BATCH_ROWS))
+        if days.audit:
+            audit = await self._prune_audit(now_at - days.audit * DAY_MS)
         return Pruned(traffic, alerts, audit, captures)
 
-    async def _prune_traffic(self, now_at: int, days: int) -> int:
-        kept_days = {MINUTE_MS: MINUTE_SUMS_DAYS, HOUR_MS: max(HOUR_SUMS_DAYS, days), FIVE_MINUTES_MS: days}
-        if not days:
-            kept_days = {MINUTE_MS: MINUTE_SUMS_DAYS}
+    async def _prune_sums(self, now_at: int, days: int) -> None:
+        kept = {MINUTE_MS: MINUTE_SUMS_DAYS}
+        if days:
+            kept |= {HOUR_MS: max(HOUR_SUMS_DAYS, days), FIVE_MINUTES_MS: days}
 
-        def sums(tx: Transaction) -> None:
-            for size_ms, kept in kept_days.items():
-                self._store.traffic.prune_sums(tx, size_ms=size_ms, before=now_at - kept * DAY_MS)
+        def work(tx: Transaction) -> None:
+            for size_ms, kept_days in kept.items():
+                self._store.traffic.prune_sums(tx, size_ms=size_ms, before=now_at - kept_days * DAY_MS)
 
-        await self._store.db.write(sums)
-        if not days:
-            return 0
-        before = now_at - days * DAY_MS
-        return await self._repeat(lambda tx: self._store.traffic.prune(tx, before=before, limit=BATCH_ROWS))
+        await self._store.db.write(work)
 
-    async def _prune_captures(self, now_at: int, traffic_days: int) -> int:
-        """Delete texts that have expired and texts older than the retention of traffic."""
-        before = now_at - traffic_days * DAY_MS if traffic_days else 0
-        return await self._repeat(
-            lambda tx: self._store.captures.prune(tx, now_at=now_at, before=before, limit=BATCH_ROWS)
-        )
-
-    async def _prune_audit(self, now_at: int, days: int) -> int:
-        before = now_at - days * DAY_MS
+    async def _prune_audit(self, before: int) -> int:
         total = 0
         for instance_id in await self._store.db.read(self._store.audit.instances):
 

@@ -76,12 +76,9 @@ class Rules:
         self._generation = -1
 
     def apply(self) -> int:
-        """Apply the overrides of all processes to the shield, and return the generation they belong to.
+        """Apply the overrides in the database to the shield, and return their generation.
 
-        Cheap unless authority has changed.
-
-        Raises:
-            StoreUnavailable: the overrides cannot be read.
+        Reads the database only after a change of authority. Raises StoreUnavailable if it cannot.
         """
         generation = self._store.generation.value()
         if generation != self._generation:
@@ -100,7 +97,7 @@ class Rules:
         return tuple(RuleInUse(rule, overrides.get(rule.id), hits.get(rule.id, 0)) for rule in rules)
 
     async def ids(self) -> frozenset[str]:
-        """Return the ids that a detection may have: of the rules, and of what the gateway finds without one."""
+        """Return the ids that a detection may have: those of the rules, and of detections without a rule."""
         rules = await anyio.to_thread.run_sync(tuple, self._shield.rules)
         return frozenset({*(rule.id for rule in rules), MODEL_RULE, BUDGET_RULE, UNSCANNABLE_RULE})
 
@@ -120,7 +117,7 @@ class Rules:
 
         Raises:
             NotFound: there is no such rule. InvalidRequest: a field; `param` says which.
-            Conflict: another version, or no reason why the rule stays taken out. AuditUnavailable: nothing was changed.
+            Conflict: another version, or a rule stays disabled without a reason. AuditUnavailable: nothing changed.
         """
         check(wanted)
         rule = (await self.show(wanted.rule)).rule
@@ -170,6 +167,6 @@ def _severity(rule: Rule, before: RuleOverride | None, wanted: str | None) -> Se
 
 
 def _shown(rule: Rule, record: RuleOverride | None) -> dict[str, object]:
-    """Return what the audit log keeps of an override."""
+    """Return the fields of an override that go into audit events."""
     severity = record.severity if record and record.severity else rule.severity
     return {"enabled": record is None or record.enabled, "severity": severity.value}

@@ -1,4 +1,4 @@
-"""The settings in effect: those of the start and those changed since. The edges check who may see and change them."""
+"""The settings in effect, and those that can change at run time. The edges check who may see and change them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import InvalidRequest
 from gateway.services.audit import Audit
 from gateway.services.resource import AuditTrail
+from gateway.services.retention import Days
 from gateway.settings import Settings
 from gateway.store.database import Transaction
 from gateway.store.store import Store
@@ -22,7 +23,7 @@ _CHANGED = "changed at run time"
 
 @dataclass(frozen=True, slots=True)
 class SettingView:
-    """One setting. value: masked if it is a secret. source: where it comes from. changeable: without a restart."""
+    """One setting. value: masked if it is a secret. source: of the value. changeable: without a restart."""
 
     name: str
     variable: str
@@ -47,6 +48,10 @@ class RuntimeSettings:
         """Return the value in effect of a setting of `CHANGEABLE`."""
         changed = changed_days(self._store, tx, name)
         return int(getattr(self._settings, name)) if changed is None else changed
+
+    def days(self, tx: Transaction) -> Days:
+        """Return the retention in effect."""
+        return Days(*(self.value(tx, f"retention_{name}_days") for name in ("traffic", "alerts", "audit")))
 
     async def list(self) -> tuple[SettingView, ...]:
         """Return every setting, secrets masked."""

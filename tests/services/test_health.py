@@ -57,18 +57,3 @@ def test_a_database_that_cannot_be_written_is_unavailable() -> None:
 @pytest.mark.parametrize("state", ["healthy", "unknown", "degraded", "unreachable"])
 def test_the_upstream_is_as_the_providers_say(state: str) -> None:
     assert health(upstream=lambda: state).checks()["upstream"] == state
-
-
-def test_a_database_that_could_be_read_is_asked_again_after_a_second() -> None:
-    clock = FakeClock()
-    asked: list[float] = []
-    store = SimpleNamespace(
-        db=SimpleNamespace(read_now=lambda work: asked.append(clock.monotonic_seconds()), is_writable=True)
-    )
-    shield = SimpleNamespace(rules=("a",))
-    checked = Health(shield=cast(Shield, shield), store=cast(Store, store), upstream=None, clock=clock)
-    for _ in range(3):
-        assert checked.checks()["database"] == "healthy"
-    clock.seconds += 1.0
-    checked.checks()
-    assert len(asked) == 2
