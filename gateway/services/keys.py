@@ -1,4 +1,4 @@
-"""API keys: listed without their text, rotated, and revoked at once in every process."""
+"""API keys: create, list, change, rotate and revoke them. A change applies at once in every process."""
 
 from collections.abc import Callable, Collection
 from typing import Any
@@ -36,7 +36,7 @@ class Keys(Resource[KeyRecord]):
 
         Raises:
             InvalidRequest: a field; `param` names it. Conflict: there is no such policy.
-            PermissionDenied: scopes that `principal` does not hold, or a policy without leave to write one.
+            PermissionDenied: scopes that `principal` does not hold, or a policy without the permission to write one.
             AuditUnavailable: the key was not created.
         """
         key, insert = self.prepare(principal, new, context)
@@ -77,9 +77,9 @@ class Keys(Resource[KeyRecord]):
         *,
         grace_seconds: int = DEFAULT_GRACE_SECONDS,
     ) -> CreatedKey:
-        """Create a key that replaces another, which is revoked when `grace_seconds` are over.
+        """Create a key that replaces another. The old key is revoked after `grace_seconds`.
 
-        The new key has name, scopes, rate limit, policy and models of the old one and, counted from now, its lifetime.
+        The new key has the name, scopes, rate limit, policy and models of the old one, and its lifetime from now on.
 
         Raises:
             InvalidRequest: `grace_seconds`. NotFound: there is none.
@@ -121,7 +121,7 @@ class Keys(Resource[KeyRecord]):
         return await self._audit.commit_authority(work)
 
     async def revoke(self, principal: Principal, name: str, context: RequestContext) -> KeyRecord:
-        """Revoke a key and return its record. Every process on this database refuses it from now on.
+        """Revoke a key and return its record. Every process on this database refuses it at once.
 
         Raises:
             NotFound: there is none. Conflict: it is revoked already, or several keys have this prefix.
@@ -200,7 +200,7 @@ def _check_grant(principal: Principal, scopes: Collection[Scope]) -> None:
 
 
 def _check_policy(principal: Principal, before: str | None, after: str | None) -> None:
-    # A policy can take the protection off a key, so whoever gives one must be able to write one.
+    # A policy can remove the protection of a key, so giving one to a key needs the permission to write one.
     if before != after and Permission.POLICIES_MANAGE not in principal.permissions:
         raise PermissionDenied(f"This needs the permission {Permission.POLICIES_MANAGE.value}.", param="policy")
 

@@ -1,7 +1,7 @@
-"""Named policies, and which one applies to a caller. Changes apply at once, have versions and are audited."""
+"""Named policies, and the policy that applies to a caller."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated
 
 from gateway.clock import Clock, Ids
@@ -50,39 +50,20 @@ class WantedPolicy:
 
 
 class Policies(Resource[PolicyRecord]):
-    """The policies of this gateway.
-
-    The authentication calls `refresh` for every request that has another generation, and refuses a key whose policy
-    does not exist.
-    """
+    """The policies of this gateway. Authentication calls `refresh` when a request meets another generation."""
 
     noun, nouns = "policy", "policies"
     resource_type = "policy"
     repository = "policies"
     most = 1000
-    audited = (
-        "name",
-        "mode",
-        "block_score",
-        "review_score",
-        "category_actions",
-        "unscannable",
-        "outbound",
-        "tool_injection",
-        "capture",
-        "capture_days",
-    )
+    audited = tuple(one.name for one in fields(WantedPolicy) if one.name != "version")
 
     def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit) -> None:
         super().__init__(store=store, clock=clock, ids=ids, audit=audit)
         self._known: dict[str, ShieldPolicy] = {}
 
     def refresh(self) -> None:
-        """Read the policies again.
-
-        Raises:
-            StoreUnavailable: they cannot be read.
-        """
+        """Read the policies again. Raises StoreUnavailable."""
         records = self._store.db.read_now(self._store.policies.all)
         self._known = {record.id: record.shield_policy() for record in records}
 
@@ -102,11 +83,7 @@ class Policies(Resource[PolicyRecord]):
         return policy
 
     def draft(self, wanted: WantedPolicy) -> ShieldPolicy:
-        """Return the policy that these fields would make, without keeping it.
-
-        Raises:
-            InvalidRequest: a field; `param` says which.
-        """
+        """Return the policy that these fields would make, without storing it. Raises InvalidRequest."""
         check(wanted)
         return _checked(PolicyRecord(id="", name="draft", created_at=0, created_by=""), wanted).shield_policy()
 
@@ -132,7 +109,7 @@ class Policies(Resource[PolicyRecord]):
 
 
 def _checked(record: PolicyRecord, wanted: WantedPolicy) -> PolicyRecord:
-    """Return the record with what is wanted, after the checks that concern several fields."""
+    """Return the record with the wanted fields, after the checks that concern several fields."""
     after = patched(record, wanted, name=record.name if wanted.name is None else read_plain_name(wanted.name))
     if after.review_score > after.block_score:
         raise Conflict("review_score must not be more than block_score.", param="review_score")

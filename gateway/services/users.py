@@ -1,4 +1,4 @@
-"""The people who may sign in. Nobody grants more than they hold, and one admin always remains."""
+"""The people who may sign in. Nobody can grant more than they hold, and one admin always remains."""
 
 from dataclasses import replace
 
@@ -70,7 +70,15 @@ class Users(Resource[User]):
             password_hash = await self._passwords.hash(changes.password)
 
         def changed(before: User) -> User:
-            after = _changed(before, changes, password_hash, self._clock.now_at())
+            disabled_at = before.disabled_at
+            if changes.disabled is not None and changes.disabled != (disabled_at is not None):
+                disabled_at = self._clock.now_at() if changes.disabled else None
+            after = replace(
+                before,
+                role=changes.role or before.role,
+                disabled_at=disabled_at,
+                password_hash=password_hash or before.password_hash,
+            )
             if after != before:
                 _check_grant(principal, before.role)
                 _check_grant(principal, after.role)
@@ -99,18 +107,6 @@ class Users(Resource[User]):
     def _shown(self, record: User) -> dict[str, object]:
         status = "active" if record.disabled_at is None else "disabled"
         return {"username": record.username, "role": record.role, "status": status}
-
-
-def _changed(user: User, wanted: ChangedUser, password_hash: str | None, now_at: int) -> User:
-    disabled_at = user.disabled_at
-    if wanted.disabled is not None and wanted.disabled != (disabled_at is not None):
-        disabled_at = now_at if wanted.disabled else None
-    return replace(
-        user,
-        role=wanted.role or user.role,
-        disabled_at=disabled_at,
-        password_hash=password_hash or user.password_hash,
-    )
 
 
 def _check_grant(principal: Principal, role: Role) -> None:
