@@ -288,6 +288,7 @@ class Gateway(Lasting):
             reader=JsonReader(client, user_agent=_USER_AGENT),
             resolve=addresses_of,
             keys=secrets,
+            log=self.log,
         )
 
     def _make_event_outputs(self, client: Client) -> None:
@@ -301,7 +302,7 @@ class Gateway(Lasting):
             folder=None if settings.data_dir == ":memory:" else settings.data_dir,
             sender=store.instance_id,
         )
-        self.event_outputs = EventOutputs(store=store, clock=clock, ids=ids, audit=audit, sinks=sinks)
+        self.event_outputs = EventOutputs(store=store, clock=clock, ids=ids, audit=audit, log=self.log, sinks=sinks)
         self.event_sender = EventSender(
             store=store, clock=clock, leases=self.leases, log=self.log, sinks=sinks, metrics=self.metrics
         )

@@ -1,9 +1,7 @@
 """Event outputs and their secrets. `event_sender` sends the events."""
 
 import base64
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Annotated
 
 from gateway.clock import Clock, Ids
@@ -29,12 +27,14 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.providers import read_key
 from gateway.errors import Conflict, InvalidRequest
 from gateway.field_types import PlainName, read_plain_name
+from gateway.log import Log
 from gateway.outputs.delivery import DeliveryFailed
 from gateway.schema import Bounds, check
 from gateway.services.audit import Audit
 from gateway.services.event_sinks import EventSinks
 from gateway.services.resource import Resource, patched
-from gateway.services.typed_keys import STORED, commit_with_key, drop, keep
+from gateway.services.typed_keys import STORED, TypedKeys
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -108,11 +108,19 @@ class EventOutputs(Resource[EventOutput]):
     noun, nouns = "event output", "event outputs"
     resource_type = "event_output"
     repository = "event_outputs"
+    most = MAX_OUTPUTS
     audited = ("name", "kind", "target", "kinds", "min_severity", "allow_private", "enabled")
 
-    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, sinks: EventSinks) -> None:
+    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, log: Log, sinks: EventSinks) -> None:
         super().__init__(store=store, clock=clock, ids=ids, audit=audit)
         self._sinks = sinks
+        self._typed_keys = TypedKeys(
+            store=store,
+            audit=audit,
+            log=log,
+            noun="event_output",
+            references=lambda tx: [one.secret for one in store.event_outputs.all(tx)],
+        )
 
     async def list_waiting(self) -> tuple[tuple[EventOutput, int], ...]:
         """Return all outputs, oldest first, each with the number of events that wait for it."""
@@ -146,60 +154,36 @@ class EventOutputs(Resource[EventOutput]):
         reference = f"{STORED}{self._ids.new('key')}"
         record = self._patched(blank, new, reference)
 
-        def work(tx: Transaction) -> EventOutput:
-            have = self._store.event_outputs.all(tx)
-            if len(have) >= MAX_OUTPUTS:
-                raise Conflict(f"There are {MAX_OUTPUTS} event outputs; remove some first.")
-            self._check_name(_of_name(have, record.name), record)
-            placed = replace(
-                record,
-                audit_position=self._store.audit.newest_position(tx),
-                alert_position=self._store.alerts.newest_position(tx),
-            )
-            keep(self._store, placed.secret, new.secret)
-            return self._insert(tx, principal, context, placed)
+        def work(tx: AuthorityTransaction) -> EventOutput:
+            self._check_name(self._of_name(tx, record.name), record)
+            audit, alert = self._store.audit.newest_position(tx), self._store.alerts.newest_position(tx)
+            return self._insert(tx, principal, context, replace(record, audit_position=audit, alert_position=alert))
 
-        return CreatedOutput(await self._commit(work, reference, new.secret), made)
+        return CreatedOutput(await self._typed_keys.commit(work, record.secret, new.secret), made)
 
     async def change(
         self, principal: Principal, name: str, changes: ChangedOutput, context: RequestContext
     ) -> EventOutput:
-        """Change an output. Its sender uses the change within seconds.
+        """Change an output. The sender uses the change within seconds.
 
         Raises:
             InvalidRequest: a field. NotFound: there is none. AuditUnavailable: nothing was changed.
             Conflict: another version, the name is taken, or the field does not fit the kind of the output.
         """
         check(changes)
-        # The id is made here, so that a secret whose commit fails can be found again.
         reference = f"{STORED}{self._ids.new('key')}"
 
-        def work(tx: Transaction) -> EventOutput:
+        def work(tx: AuthorityTransaction) -> EventOutput:
             def changed(before: EventOutput) -> EventOutput:
                 _check_kind_has(before, changes)
                 after = self._patched(before, changes, reference)
-                if after != before:
-                    self._check_name(_of_name(self._store.event_outputs.all(tx), after.name), after)
-                    keep(self._store, after.secret, changes.secret)
+                self._check_name(self._of_name(tx, after.name), after)
                 return after
 
             return self._update(tx, principal, context, name, changes.version, changed)
 
-        return await self._commit(work, reference, changes.secret)
-
-    async def remove(self, principal: Principal, name: str, context: RequestContext) -> EventOutput:
-        """Remove an output and return it as it was.
-
-        Raises:
-            NotFound: there is none. AuditUnavailable: it is still there.
-        """
-
-        def work(tx: Transaction) -> EventOutput:
-            before = self._delete(tx, principal, context, name)
-            tx.after_commit(partial(drop, self._store, before.secret))
-            return before
-
-        return await self._audit.commit(work)
+        key = None if changes.secret is None or changes.secret.startswith(_REFERENCES) else changes.secret
+        return await self._typed_keys.commit(work, reference, key)
 
     async def test(self, principal: Principal, name: str, context: RequestContext) -> Tried:
         """Send one event of a test, past queue and filters, and return what happened.
@@ -225,13 +209,16 @@ class EventOutputs(Resource[EventOutput]):
         elapsed_ms = round((self._clock.monotonic_seconds() - started_seconds) * 1000, 1)
         return Tried(reason is None, reason, elapsed_ms)
 
-    def _lookup(self, tx: Transaction, name: str) -> EventOutput | None:
-        return next((one for one in self._store.event_outputs.all(tx) if one.id == name), None)
-
     def _write(self, tx: Transaction, before: EventOutput, after: EventOutput) -> None:
         self._store.event_outputs.change(tx, after)
         if before.secret != after.secret:
-            tx.after_commit(partial(drop, self._store, before.secret))
+            self._typed_keys.drop(tx, before.secret, before.name)
+
+    def _check_removal(self, tx: AuthorityTransaction, record: EventOutput) -> None:
+        self._typed_keys.drop(tx, record.secret, record.name)
+
+    def _of_name(self, tx: Transaction, name: str) -> EventOutput | None:
+        return next((one for one in self._store.event_outputs.all(tx) if one.name.lower() == name.lower()), None)
 
     def _patched(self, record: EventOutput, wanted: NewOutput | ChangedOutput, reference: str) -> EventOutput:
         """Return the record with its changes, checked. reference: of a secret that the gateway keeps."""
@@ -252,19 +239,6 @@ class EventOutputs(Resource[EventOutput]):
             if wanted.target is not None:
                 raise
             raise Conflict(error.message, param=error.param) from None
-
-    async def _commit(
-        self, work: Callable[[Transaction], EventOutput], reference: str, secret: str | None
-    ) -> EventOutput:
-        """Commit `work`, which keeps `secret` as `reference` if one was given."""
-        return await commit_with_key(
-            self._audit.commit,
-            self._store,
-            work,
-            reference=reference,
-            key=secret,
-            references=lambda tx: [one.secret for one in self._store.event_outputs.all(tx)],
-        )
 
 
 def _check_kind_has(output: EventOutput, wanted: ChangedOutput) -> None:
@@ -298,10 +272,6 @@ def _read_target(output: EventOutput) -> str:
                 return read_file_target(output.target)
     except InvalidRequest as error:
         raise InvalidRequest(error.message.replace("base_url", "target"), param="target") from error
-
-
-def _of_name(have: tuple[EventOutput, ...], name: str) -> EventOutput | None:
-    return next((one for one in have if one.name.lower() == name.lower()), None)
 
 
 def _waiting(output: EventOutput, newest_audit: int, newest_alert: int) -> int:

@@ -97,7 +97,7 @@ class Fleet:
             store.instances.forget(tx, before=now_at - _FORGET_MS)
             for other in store.instances.all(tx):
                 if other.id != store.instance_id:
-                    self.tell(tx, other.id, other.name, other.last_seen_at, now_at)
+                    self.track(tx, other.id, other.name, other.last_seen_at, now_at)
 
         await self._store.db.write(work, is_durable=False)
 
@@ -125,7 +125,7 @@ class Fleet:
 
         return await self._store.db.read(work)
 
-    def tell(self, tx: Transaction, id: str, name: str, last_seen_at: int | None, now_at: int) -> None:
+    def track(self, tx: Transaction, id: str, name: str, last_seen_at: int | None, now_at: int) -> None:
         """Raise in `tx` the alert of a gateway that is offline, or end it when that is over.
 
         One that was not heard of for a day was taken down; nobody is told of it again and again.

@@ -1,4 +1,4 @@
-"""Peers: other gateways, kept, asked over HTTP within a time limit, and removed. Audited; their keys never come out."""
+"""Peers: other gateways, which this one asks over HTTP how they are. Their keys go in and never come out."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,14 +18,16 @@ from gateway.domain.addresses import (
 from gateway.domain.fleet import MAX_PEER_NAME_CHARS, MAX_PEERS, Peer, read_answer
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.providers import KEY_PROMISE, MAX_KEY_BYTES, read_key
-from gateway.errors import Conflict, GatewayError, InvalidRequest, NotFound
+from gateway.errors import GatewayError, InvalidRequest
 from gateway.field_types import line
+from gateway.log import Log
 from gateway.schema import Bounds, check
 from gateway.services.audit import Audit
 from gateway.services.fleet import Fleet
 from gateway.services.provider_keys import ProviderKeys
-from gateway.services.resource import AuditTrail
-from gateway.services.typed_keys import commit_with_key, keep
+from gateway.services.resource import Resource
+from gateway.services.typed_keys import STORED, TypedKeys
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -48,7 +50,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedPeer:
-    """A peer to be made. api_key: a reference, or a key with the scope ``fleet:read`` of that gateway."""
+    """A peer to create. api_key: a reference, or a key with the scope ``fleet:read`` of that gateway."""
 
     name: Annotated[str, line(MAX_PEER_NAME_CHARS)]
     url: Annotated[
@@ -70,8 +72,13 @@ class WantedPeer:
         return f"WantedPeer(name={self.name!r})"
 
 
-class FleetPeers:
+class FleetPeers(Resource[Peer]):
     """The peers of this gateway."""
+
+    noun, nouns = "peer", "peers"
+    resource_type = "fleet_peer"
+    repository = "peers"
+    most = MAX_PEERS
 
     def __init__(
         self,
@@ -80,81 +87,54 @@ class FleetPeers:
         clock: Clock,
         ids: Ids,
         audit: Audit,
+        log: Log,
         fleet: Fleet,
         reader: Reader,
         resolve: Resolve,
         keys: ProviderKeys,
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
-        self._audit = audit
+        super().__init__(store=store, clock=clock, ids=ids, audit=audit)
         self._fleet = fleet
         self._reader = reader
         self._resolve = resolve
         self._keys = keys
-        self._trail = AuditTrail(audit, "fleet_peer")
+        self._typed_keys = TypedKeys(
+            store=store,
+            audit=audit,
+            log=log,
+            noun="fleet_peer",
+            references=lambda tx: [one.key_reference for one in store.peers.all(tx)],
+        )
 
-    async def list(self) -> tuple[Peer, ...]:
-        """Return all peers, oldest first."""
-        return await self._store.db.read(self._store.peers.all)
-
-    async def create(self, principal: Principal, wanted: WantedPeer, context: RequestContext) -> Peer:
-        """Make a peer and ask it once; that it does not answer is told in the record and no reason not to keep it.
+    async def create(self, principal: Principal, new: WantedPeer, context: RequestContext) -> Peer:
+        """Create a peer and ask it once. Without an answer the peer is kept, and its record shows the problem.
 
         Raises:
-            InvalidRequest: a field; `param` says which. Conflict: the name is taken, or there are too many.
-            AuditUnavailable: it was not made.
+            InvalidRequest: a field; `param` names it. Conflict: the name is taken, or there are too many.
+            AuditUnavailable: it was not created.
         """
-        peer, key = self._checked(principal, wanted)
+        peer, key = self._checked(principal, new)
         for address in await self._resolve(peer.url):
             _named("url", check_host, address, allow_private=peer.allow_private)
 
-        def work(tx: Transaction) -> None:
-            known = self._store.peers.all(tx)
-            if len(known) >= MAX_PEERS:
-                raise Conflict(f"There are {MAX_PEERS} peers; remove some first.")
-            if any(one.folded == peer.folded for one in known):
-                raise Conflict("There is a peer of this name already.", param="name")
-            keep(self._store, peer.key_reference, key)
-            self._store.peers.insert(tx, peer)
-            self._trail.append(tx, "fleet_peer_created", principal, context, id=peer.id, after=_shown(peer))
+        def work(tx: AuthorityTransaction) -> Peer:
+            same = [one for one in self._store.peers.all(tx) if one.folded == peer.folded]
+            self._check_name(next(iter(same), None), peer)
+            return self._insert(tx, principal, context, peer)
 
-        await commit_with_key(
-            self._audit.commit,
-            self._store,
-            work,
-            reference=peer.key_reference,
-            key=key,
-            references=lambda tx: [one.key_reference for one in self._store.peers.all(tx)],
-        )
-        return await self._ask(peer)
+        return await self._ask(await self._typed_keys.commit(work, peer.key_reference, key))
 
-    async def remove(self, principal: Principal, id: str, context: RequestContext) -> Peer:
-        """Remove a peer and its key, and return what it was.
+    def _check_removal(self, tx: AuthorityTransaction, record: Peer) -> None:
+        self._typed_keys.drop(tx, record.key_reference, record.name)
+        now_at = self._clock.now_at()
+        self._fleet.track(tx, record.id, record.name, now_at, now_at)
 
-        Raises:
-            NotFound: there is none. AuditUnavailable: it is still there.
-        """
-
-        def work(tx: Transaction) -> Peer:
-            peer = next((one for one in self._store.peers.all(tx) if one.id == id), None)
-            if peer is None:
-                raise NotFound("There is no such peer.")
-            self._store.peers.remove(tx, id)
-            self._fleet.tell(tx, peer.id, peer.name, self._clock.now_at(), self._clock.now_at())
-            self._trail.append(tx, "fleet_peer_removed", principal, context, id=id, before=_shown(peer))
-            return peer
-
-        peer = await self._audit.commit(work)
-        try:
-            self._store.keyfile.drop(peer.id)
-        except OSError:
-            pass  # a key that nothing refers to any more; the next key that is written takes the file anew
-        return peer
+    def _shown(self, record: Peer) -> dict[str, object]:
+        shown = {"name": record.name, "url": record.url, "allow_private": record.allow_private}
+        return shown | {"api_key": source_of_key(record)}
 
     async def ask_all(self) -> None:
-        """Ask every peer, some at a time, each within its limit, and note what came of it."""
+        """Ask every peer, a few at a time, and store their answers."""
         peers = await self.list()
         limiter = anyio.CapacityLimiter(_AT_ONCE)
 
@@ -172,13 +152,13 @@ class FleetPeers:
         def work(tx: Transaction) -> None:
             if self._store.peers.change(tx, after):
                 heard_at = peer.created_at if after.answered_at is None else after.answered_at
-                self._fleet.tell(tx, after.id, after.name, heard_at, self._clock.now_at())
+                self._fleet.track(tx, after.id, after.name, heard_at, self._clock.now_at())
 
         await self._store.db.write(work)
         return after
 
     async def _answered(self, peer: Peer) -> Peer:
-        """Return the peer with its answer, or with what was wrong."""
+        """Return the peer with its answer or its problem."""
         allow = may_connect_privately if peer.allow_private else may_connect
         try:
             key = self._keys.read(peer.key_reference) or ""
@@ -194,7 +174,7 @@ class FleetPeers:
         return replace(peer, asked_at=now_at, answered_at=now_at, problem=None, instances=instances)
 
     def _checked(self, principal: Principal, wanted: WantedPeer) -> tuple[Peer, str | None]:
-        """Return the record of what is wanted, and the key that was typed in, None for a reference."""
+        """Return the new record, and the typed-in key, None for a reference."""
         check(wanted)
         name = wanted.name.strip()
         url = _named("url", read_base_url, wanted.url, allow_private=wanted.allow_private)
@@ -206,7 +186,7 @@ class FleetPeers:
             name=name,
             folded=name.casefold(),
             url=url,
-            key_reference=reference or f"stored:{peer_id}",
+            key_reference=reference or f"{STORED}{peer_id}",
             allow_private=wanted.allow_private,
             created_at=self._clock.now_at(),
             created_by=principal.name,
@@ -215,18 +195,13 @@ class FleetPeers:
 
 
 def _named(param: str, check: Callable[..., Value], text: str, *, allow_private: bool) -> Value:
-    """Call what checks the URL of a provider, and name our own field in what it refuses."""
+    """Call a check of a provider's URL, and name the field of a peer in its message."""
     try:
         return check(text, allow_private=allow_private)
     except InvalidRequest as error:
         raise InvalidRequest(error.message.replace("base_url", param), param=param) from None
 
 
-def _shown(peer: Peer) -> dict[str, object]:
-    """Return what the audit log keeps of a peer."""
-    return {"name": peer.name, "url": peer.url, "allow_private": peer.allow_private, "api_key": source_of_key(peer)}
-
-
 def source_of_key(peer: Peer) -> str:
-    """Return where the key of a peer is, as it may be told."""
-    return "stored" if peer.key_reference.startswith("stored:") else peer.key_reference
+    """Return where the key of a peer is: a reference, or ``stored`` for a typed-in key."""
+    return "stored" if peer.key_reference.startswith(STORED) else peer.key_reference

@@ -33,7 +33,7 @@ from gateway.services.audit import Audit
 from gateway.services.circuits import Circuits
 from gateway.services.provider_keys import ProviderKeys
 from gateway.services.resource import Resource, check_version, patched
-from gateway.services.typed_keys import STORED, commit_with_key, drop, keep
+from gateway.services.typed_keys import STORED, TypedKeys
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
@@ -135,7 +135,13 @@ class Providers(Resource[Provider]):
         self._circuits = circuits
         self._keys = keys
         self._resolve = resolve
-        self._log = log
+        self._typed_keys = TypedKeys(
+            store=store,
+            audit=audit,
+            log=log,
+            noun="provider",
+            references=lambda tx: [one.key_reference for one in store.providers.all(tx)],
+        )
 
     async def create(self, principal: Principal, new: NewProvider, context: RequestContext) -> Provider:
         """Create a provider.
@@ -156,10 +162,9 @@ class Providers(Resource[Provider]):
 
         def work(tx: AuthorityTransaction) -> Provider:
             self._check_name(self._lookup(tx, record.name), record)
-            keep(self._store, record.key_reference, key)
             return self._insert(tx, principal, context, record)
 
-        return await self._commit(work, record, key)
+        return await self._typed_keys.commit(work, record.key_reference, key)
 
     async def change(
         self, principal: Principal, name: str, changes: ChangedProvider, context: RequestContext
@@ -187,13 +192,12 @@ class Providers(Resource[Provider]):
             def changed(before: Provider) -> Provider:
                 if after != before:
                     self._check_name(self._lookup(tx, after.name), after)
-                    keep(self._store, after.key_reference, key)
                 return after
 
             # The version is that of the record that was checked, so that no other change in between is lost.
             return self._update(tx, principal, context, known.id, known.version, changed)
 
-        return await self._commit(work, after, key)
+        return await self._typed_keys.commit(work, after.key_reference, key)
 
     async def record_test(
         self, principal: Principal, provider: Provider, context: RequestContext, *, error: str | None
@@ -213,11 +217,11 @@ class Providers(Resource[Provider]):
             self._circuits.end_alert(tx, after, "The provider was disabled.")
         if before.key_reference == after.key_reference:
             return None
-        self._drop_key(tx, before)
+        self._typed_keys.drop(tx, before.key_reference, before.name)
         return {"api_key": "replaced"}
 
     def _check_removal(self, tx: AuthorityTransaction, record: Provider) -> None:
-        self._drop_key(tx, record)
+        self._typed_keys.drop(tx, record.key_reference, record.name)
         self._circuits.end_alert(tx, record, "The provider was removed.")
 
     def _shown(self, record: Provider) -> dict[str, object]:
@@ -254,30 +258,6 @@ class Providers(Resource[Provider]):
             return
         for address in await self._resolve(record.base_url):
             check_host(address, allow_private=record.allow_private)
-
-    async def _commit(
-        self, work: Callable[[AuthorityTransaction], Provider], record: Provider, key: str | None
-    ) -> Provider:
-        """Commit `work`, which keeps `key` for `record` if one was typed in."""
-        return await commit_with_key(
-            self._audit.commit_authority,
-            self._store,
-            work,
-            reference=record.key_reference,
-            key=key,
-            references=lambda tx: [one.key_reference for one in self._store.providers.all(tx)],
-        )
-
-    def _drop_key(self, tx: Transaction, record: Provider) -> None:
-        """Remove the stored key of a record once the change is committed."""
-
-        def work() -> None:
-            try:
-                drop(self._store, record.key_reference)
-            except OSError as error:
-                self._log.error("provider_key_left", error=error, provider=record.name)
-
-        tx.after_commit(work)
 
 
 def _read_base_url(record: Provider, *, is_kept: bool) -> str:

@@ -4,76 +4,81 @@ The key is written into its file before the commit of its record (see `store.key
 removed again, because nothing refers to it.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TypeVar
 
 import anyio
 
 from gateway.errors import GatewayError, SetupError
+from gateway.log import Log
+from gateway.services.audit import Audit
+from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
 T = TypeVar("T")
-Work = TypeVar("Work")
 STORED = "stored:"
 _DROP_SECONDS = 10.0
 
 
-def id_of(reference: str | None) -> str | None:
-    """Return the id in the file for a reference ``stored:ID``, None for any other reference."""
-    return reference.removeprefix(STORED) if reference is not None and reference.startswith(STORED) else None
+class TypedKeys:
+    """The typed-in keys of one kind of record. noun: for the log. references: reads the references of all records."""
 
+    def __init__(
+        self,
+        *,
+        store: Store,
+        audit: Audit,
+        log: Log,
+        noun: str,
+        references: Callable[[Transaction], Iterable[str | None]],
+    ) -> None:
+        self._store = store
+        self._audit = audit
+        self._log = log
+        self._noun = noun
+        self._references = references
 
-def keep(store: Store, reference: str | None, key: str | None) -> None:
-    """Write a key, if there is one and the reference is a stored one. Call it in the transaction of the record.
+    async def commit(self, work: Callable[[AuthorityTransaction], T], reference: str | None, key: str | None) -> T:
+        """Commit `work`, and keep `key` if one is given and the reference is a stored one.
 
-    Raises:
-        SetupError: the key cannot be written.
-    """
-    key_id = id_of(reference)
-    try:
-        if key is not None and key_id is not None:
-            store.keyfile.put(key_id, key)
-    except OSError as error:
-        raise SetupError(f"The secret cannot be kept ({error.strerror}): nothing was changed.") from error
+        Raises:
+            SetupError: the key cannot be written. AuditUnavailable: nothing was changed. What `work` raises.
+        """
+        if key is None or reference is None or not reference.startswith(STORED):
+            return await self._audit.commit_authority(work)
+        key_id = reference.removeprefix(STORED)
 
+        def keeping(tx: AuthorityTransaction) -> T:
+            result = work(tx)
+            try:
+                self._store.keyfile.put(key_id, key)
+            except OSError as error:
+                raise SetupError(f"The secret cannot be kept ({error.strerror}): nothing was changed.") from error
+            return result
 
-def drop(store: Store, reference: str | None) -> None:
-    """Remove the key of a reference, if it is a stored one.
+        def undo(tx: Transaction) -> None:
+            if reference not in self._references(tx):  # else only the answer of the commit was lost
+                self._store.keyfile.drop(key_id)
 
-    Raises:
-        OSError: it is still there.
-    """
-    key_id = id_of(reference)
-    if key_id is not None:
-        store.keyfile.drop(key_id)
-
-
-async def commit_with_key(
-    commit: Callable[[Work], Awaitable[T]],
-    store: Store,
-    work: Work,
-    *,
-    reference: str | None,
-    key: str | None,
-    references: Callable[[Transaction], Iterable[str | None]],
-) -> T:
-    """Commit `work`, which keeps `key` as `reference`. If the commit fails, remove the key again.
-
-    commit: `commit` or `commit_authority` of `Audit`. references: reads those of all records, in case the commit
-    succeeded and only its answer was lost. Raises what `commit` and `work` raise.
-    """
-    try:
-        return await commit(work)
-    except BaseException:
-        if key is not None:
-
-            def undo(tx: Transaction) -> None:
-                if reference not in references(tx):
-                    drop(store, reference)
-
+        try:
+            return await self._audit.commit_authority(keeping)
+        except BaseException:
             # Also after a cancellation. A disk that refuses writes keeps the key.
             with anyio.move_on_after(_DROP_SECONDS, shield=True), suppress(GatewayError, OSError):
-                await store.db.write(undo)
-        raise
+                await self._store.db.write(undo)
+            raise
+
+    def drop(self, tx: Transaction | AuthorityTransaction, reference: str | None, name: str) -> None:
+        """Remove the key of a record, if it is a stored one, once `tx` is committed. name: of the record."""
+        if reference is None or not reference.startswith(STORED):
+            return
+
+        def drop() -> None:
+            try:
+                self._store.keyfile.drop(reference.removeprefix(STORED))
+            except OSError as error:
+                self._log.error(f"{self._noun}_key_left", error=error, **{self._noun: name})
+
+        tx.after_commit(drop)
