@@ -8,7 +8,17 @@ import anyio
 
 from gateway import compose
 from gateway.app import Gateway
-from gateway.cli.command import FOUND, OK, Command, Console, context, load_settings, make_log, with_gateway
+from gateway.cli.command import (
+    FOUND,
+    OK,
+    Console,
+    argument,
+    command,
+    context,
+    load_settings,
+    make_log,
+    with_gateway,
+)
 from gateway.clock import SystemClock, SystemIds
 from gateway.domain.principals import local
 from gateway.errors import SetupError
@@ -17,7 +27,14 @@ from gateway.services.backup import Backups
 from gateway.services.backup_revivals import Change, Revivals
 
 
-def backup(options: argparse.Namespace, console: Console) -> int:
+@command(
+    "backup",
+    "Write the whole database to one file, while serving.",
+    "/var/backups/gateway-2026-01-31.backup",
+    argument("file", metavar="FILE", help="new file to write; its owner alone may read it"),
+    has_json=True,
+)
+def _backup(options: argparse.Namespace, console: Console) -> int:
     """Write a backup while the gateway serves. Exit 1 when the audit chain in it is broken."""
     _need_folder(options)
 
@@ -38,8 +55,18 @@ def backup(options: argparse.Namespace, console: Console) -> int:
     return with_gateway(options, work)
 
 
-def restore(options: argparse.Namespace, console: Console) -> int:
-    """Replace the database with a backup while the gateway is stopped."""
+@command(
+    "restore",
+    "Replace the database with a backup, with the gateway stopped.",
+    "/var/backups/gateway-2026-01-31.backup --force",
+    argument("file", metavar="FILE", help="backup, or a copy of the database made before an upgrade"),
+    argument("--force", action="store_true", help="replace a database that is there; it is kept beside"),
+    argument(
+        "--revoke-newer", action="store_true", help="keep keys and users as they are now where the backup differs"
+    ),
+    has_json=True,
+)
+def _restore(options: argparse.Namespace, console: Console) -> int:
     config = load_settings(options).settings
     if config.data_dir == ":memory:":
         raise SetupError("there is nothing to restore to in :memory:, name a folder with --data-dir")
@@ -112,35 +139,4 @@ def _need_folder(options: argparse.Namespace) -> None:
         raise SetupError(f"there is no database in {config.data_dir}, so there is nothing to back up")
 
 
-def declare_backup(parser: argparse.ArgumentParser) -> None:
-    """Declare the file to write."""
-    parser.add_argument("file", metavar="FILE", help="new file to write; its owner alone may read it")
-
-
-def declare_restore(parser: argparse.ArgumentParser) -> None:
-    """Declare the file to read."""
-    parser.add_argument("file", metavar="FILE", help="backup, or a copy of the database made before an upgrade")
-    parser.add_argument("--force", action="store_true", help="replace a database that is there; it is kept beside")
-    parser.add_argument(
-        "--revoke-newer", action="store_true", help="keep keys and users as they are now where the backup differs"
-    )
-
-
-COMMANDS = (
-    Command(
-        "backup",
-        "Write the whole database to one file, while serving.",
-        "/var/backups/gateway-2026-01-31.backup",
-        declare_backup,
-        backup,
-        has_json=True,
-    ),
-    Command(
-        "restore",
-        "Replace the database with a backup, with the gateway stopped.",
-        "/var/backups/gateway-2026-01-31.backup --force",
-        declare_restore,
-        restore,
-        has_json=True,
-    ),
-)
+COMMANDS = (_backup, _restore)

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO, TextIO, cast
+from typing import Any, BinaryIO, TextIO, cast
 
 import anyio
 
@@ -51,24 +51,34 @@ class Console:
         self.err.flush()
 
 
+Run = Callable[[argparse.Namespace, Console], int]
+"""Gets the parsed options and returns the exit code."""
+Declare = Callable[[argparse.ArgumentParser], object]
+"""Adds one argument or several to the parser of a command."""
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One row of the command table.
-
-    name: one or two words. example: what follows the name in a line that works. declare: adds the arguments.
-    run: gets the parsed options and returns the exit code.
-    """
+    """One row of the command table. name: one or two words. example: what follows the name in a line that works."""
 
     name: str
     summary: str
     example: str
-    declare: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace, Console], int]
+    arguments: tuple[Declare, ...]
+    run: Run
     has_json: bool = False
 
 
-def nothing(_: argparse.ArgumentParser) -> None:
-    """Declare no argument."""
+def argument(*names: str, **options: Any) -> Declare:
+    """Return an argument of a command, as `ArgumentParser.add_argument` takes it."""
+    return lambda parser: parser.add_argument(*names, **options)
+
+
+def command(
+    name: str, summary: str, example: str, *arguments: Declare, has_json: bool = False
+) -> Callable[[Run], Command]:
+    """Make a command of the function below. example, has_json: see `Command`."""
+    return lambda run: Command(name, summary, example, arguments, run, has_json)
 
 
 def load_settings(options: argparse.Namespace, more: Mapping[str, str] | None = None) -> Loaded:

@@ -6,7 +6,7 @@ import os
 import anyio
 
 from gateway import compose, strict_json
-from gateway.cli.command import OK, Command, Console, load_settings, make_log
+from gateway.cli.command import OK, Console, argument, command, load_settings, make_log
 from gateway.clock import SystemClock
 from gateway.errors import SetupError
 from gateway.schema import encode
@@ -16,8 +16,18 @@ DEFAULT_REQUESTS = 100_000
 MOST_REQUESTS = 10_000_000
 
 
-def demo_data(options: argparse.Namespace, console: Console) -> int:
-    """Write the day and print what it holds."""
+@command(
+    "demo-data",
+    "Fill a fresh data folder with a made-up day of traffic.",
+    "--data-dir /tmp/demo --seed 7",
+    argument("--seed", default="1", metavar="N", help="which day; the same number makes the same data (1)"),
+    argument(
+        "--requests", default=str(DEFAULT_REQUESTS), metavar="N", help=f"requests of the day ({DEFAULT_REQUESTS})"
+    ),
+    argument("--until", metavar="TIME", help="when the day ends, such as 2030-01-31T12:00:00Z; now"),
+    has_json=True,
+)
+def _demo_data(options: argparse.Namespace, console: Console) -> int:
     config = load_settings(options).settings
     path = compose.database_path(config)
     if config.data_dir == ":memory:":
@@ -49,22 +59,4 @@ def demo_data(options: argparse.Namespace, console: Console) -> int:
     return OK
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
-    """Declare the seed, the size and the end of the day."""
-    parser.add_argument("--seed", default="1", metavar="N", help="which day; the same number makes the same data (1)")
-    parser.add_argument(
-        "--requests", default=str(DEFAULT_REQUESTS), metavar="N", help=f"requests of the day ({DEFAULT_REQUESTS})"
-    )
-    parser.add_argument("--until", metavar="TIME", help="when the day ends, such as 2030-01-31T12:00:00Z; now")
-
-
-COMMANDS = (
-    Command(
-        "demo-data",
-        "Fill a fresh data folder with a made-up day of traffic.",
-        "--data-dir /tmp/demo --seed 7",
-        declare,
-        demo_data,
-        has_json=True,
-    ),
-)
+COMMANDS = (_demo_data,)

@@ -7,7 +7,17 @@ from typing import TextIO
 
 from gateway import compose
 from gateway.app import Gateway
-from gateway.cli.command import FOUND, OK, Command, Console, context, load_settings, nothing, past_time, with_gateway
+from gateway.cli.command import (
+    FOUND,
+    OK,
+    Console,
+    argument,
+    command,
+    context,
+    load_settings,
+    past_time,
+    with_gateway,
+)
 from gateway.domain.audit import AuditFilter
 from gateway.domain.principals import local, read_request_id
 from gateway.domain.reports import ReportFormat, ReportType
@@ -16,8 +26,8 @@ from gateway.services.audit_export import ExportFormat
 from gateway.services.reports import NewReport
 
 
-def audit_verify(options: argparse.Namespace, console: Console) -> int:
-    """Check the hash chain of the audit log."""
+@command("audit verify", "Check the audit log's hash chain.", "", has_json=True)
+def _audit_verify(options: argparse.Namespace, console: Console) -> int:
     _need_database(options)
 
     async def work(gateway: Gateway) -> int:
@@ -34,8 +44,21 @@ def audit_verify(options: argparse.Namespace, console: Console) -> int:
     return with_gateway(options, work)
 
 
-def audit_export(options: argparse.Namespace, console: Console) -> int:
-    """Write the audit log out, oldest first, some hundred events at a time."""
+@command(
+    "audit export",
+    "Write the audit log out as JSON lines or CSV, oldest first.",
+    "--format csv --since 30d --output audit.csv",
+    argument("--format", choices=[form.value for form in ExportFormat], default="jsonl"),
+    argument("--since", metavar="AGE|DATE", help="such as 7d or 2026-01-31"),
+    argument("--until", metavar="AGE|DATE", help="such as 24h or 2026-02-28"),
+    argument("--action", help="only events of this action, such as api_key_created"),
+    argument("--source", help="only events of this source, such as api, cli or shield"),
+    argument("--actor", help="only events of the actor with this name"),
+    argument("--search", metavar="TEXT", help="only events with this agent, key, address or other text"),
+    argument("--request-id", metavar="ID", help="only events of a request (req_…)"),
+    argument("--output", metavar="FILE", help="file to write, readable only by its owner (stdout)"),
+)
+def _audit_export(options: argparse.Namespace, console: Console) -> int:
     _need_database(options)
     wanted = AuditFilter(
         source=options.source,
@@ -59,7 +82,17 @@ def audit_export(options: argparse.Namespace, console: Console) -> int:
     return with_gateway(options, work)
 
 
-def report(options: argparse.Namespace, console: Console) -> int:
+@command(
+    "report",
+    "Make a report as HTML, Markdown, CSV or JSON.",
+    "--type executive_summary --format html --since 30d --output summary.html",
+    argument("--type", required=True, choices=[one.value for one in ReportType]),
+    argument("--format", choices=[one.value for one in ReportFormat], default=ReportFormat.MARKDOWN.value),
+    argument("--since", metavar="AGE|DATE", help="start of the period, such as 30d or 2026-01-01 (7d)"),
+    argument("--until", metavar="AGE|DATE", help="end of the period (now)"),
+    argument("--output", metavar="FILE", help="file to write, readable only by its owner (stdout)"),
+)
+def _report(options: argparse.Namespace, console: Console) -> int:
     """Make and keep the report, and print it or write it to a file. On a terminal, show the progress."""
     wanted = NewReport(
         type=ReportType(options.type),
@@ -98,40 +131,4 @@ def _need_database(options: argparse.Namespace) -> None:
         raise SetupError(f"there is no database in {config.data_dir}")
 
 
-def _declare_export(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", choices=[form.value for form in ExportFormat], default="jsonl")
-    parser.add_argument("--since", metavar="AGE|DATE", help="such as 7d or 2026-01-31")
-    parser.add_argument("--until", metavar="AGE|DATE", help="such as 24h or 2026-02-28")
-    parser.add_argument("--action", help="only events of this action, such as api_key_created")
-    parser.add_argument("--source", help="only events of this source, such as api, cli or shield")
-    parser.add_argument("--actor", help="only events of the actor with this name")
-    parser.add_argument("--search", metavar="TEXT", help="only events with this agent, key, address or other text")
-    parser.add_argument("--request-id", metavar="ID", help="only events of a request (req_…)")
-    parser.add_argument("--output", metavar="FILE", help="file to write, readable only by its owner (stdout)")
-
-
-def _declare_report(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--type", required=True, choices=[one.value for one in ReportType])
-    parser.add_argument("--format", choices=[one.value for one in ReportFormat], default=ReportFormat.MARKDOWN.value)
-    parser.add_argument("--since", metavar="AGE|DATE", help="start of the period, such as 30d or 2026-01-01 (7d)")
-    parser.add_argument("--until", metavar="AGE|DATE", help="end of the period (now)")
-    parser.add_argument("--output", metavar="FILE", help="file to write, readable only by its owner (stdout)")
-
-
-COMMANDS = (
-    Command("audit verify", "Check the audit log's hash chain.", "", nothing, audit_verify, has_json=True),
-    Command(
-        "audit export",
-        "Write the audit log out as JSON lines or CSV, oldest first.",
-        "--format csv --since 30d --output audit.csv",
-        _declare_export,
-        audit_export,
-    ),
-    Command(
-        "report",
-        "Make a report as HTML, Markdown, CSV or JSON.",
-        "--type executive_summary --format html --since 30d --output summary.html",
-        _declare_report,
-        report,
-    ),
-)
+COMMANDS = (_audit_verify, _audit_export, _report)

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from gateway import __version__
 from gateway.bundle import NativeReport
-from gateway.cli.command import FAILED, Command, Console
+from gateway.cli.command import FAILED, Command, Console, shown
 from gateway.errors import GatewayError
 from gateway.spelling import hint
 
@@ -98,7 +98,8 @@ def run(options: argparse.Namespace, native: NativeReport) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # nobody reads the output any more
     except OSError as error:
-        console.note(f"gateway: {error.strerror or 'a file or socket failed'}: {error.filename or ''}".rstrip(": "))
+        name = shown(str(error.filename or ""), 200)
+        console.note(f"gateway: {error.strerror or 'a file or socket failed'}: {name}".rstrip(": "))
     except Exception as error:  # the last edge: one line, never a stack that may quote a prompt
         console.note(f"gateway: internal error ({type(error).__name__}); please report what you ran and this line")
     return FAILED
@@ -124,7 +125,8 @@ def _parser(word: str = "") -> argparse.ArgumentParser:
         parser.add_argument("--config", metavar="FILE", help="TOML file of settings")
         if command.has_json:
             parser.add_argument("--json", action="store_true", help="print JSON")
-        command.declare(parser)
+        for declare in command.arguments:
+            declare(parser)
         parser.set_defaults(run=command.run)
         top.flags |= parser.flags
     return top

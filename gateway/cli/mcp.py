@@ -14,12 +14,11 @@ from gateway.app import Gateway
 from gateway.cli.command import (
     CLOSING_SECONDS,
     OK,
-    Command,
     Console,
+    command,
     end_process_after,
     load_settings,
     make_log,
-    nothing,
     warn_of_rules,
 )
 from gateway.domain.principals import local
@@ -35,7 +34,8 @@ _WRITE_SECONDS = 10.0
 _HELD_BYTES = 128 * 1024 * 1024
 
 
-def mcp(options: argparse.Namespace, console: Console) -> int:
+@command("mcp", "Serve MCP over stdio to an assistant on this host.", "")
+def _mcp(options: argparse.Namespace, console: Console) -> int:
     """Serve MCP on stdin and stdout until the input ends or a signal comes. Queued answers are still written."""
     config = load_settings(options).settings
 
@@ -95,4 +95,4 @@ class McpPort:
         self._server.stop()
 
 
-COMMANDS = (Command("mcp", "Serve MCP over stdio to an assistant on this host.", "", nothing, mcp),)
+COMMANDS = (_mcp,)

@@ -117,7 +117,7 @@ def commands_of(
             needs_rules=row.needs_rules or needs_rules,
         )
         declare, run = partial(_declare, row, operation), partial(_run, row, operation)
-        commands.append(Command(row.name, row.summary, row.example, declare, run, has_json=row.has_json))
+        commands.append(Command(row.name, row.summary, row.example, (declare,), run, has_json=row.has_json))
     return tuple(commands)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from gateway import compose
 from gateway.cli import rules_test
-from gateway.cli.command import FOUND, OK, Command, Console, load_settings, shown, table
+from gateway.cli.command import FOUND, OK, Console, argument, command, load_settings, shown, table
 from gateway.errors import SetupError
 from gateway.settings import parse_toml
 from gateway.shield.gitleaks import import_rules
@@ -15,16 +15,27 @@ from gateway.shield.gitleaks import import_rules
 _SHOWN = ("id", "name", "category", "severity", "confidence", "description")
 
 
-def check(options: argparse.Namespace, console: Console) -> int:
-    """Load a rule file as the gateway would, and print how many rules it has."""
+@command(
+    "rules check",
+    "Check a rule file; an error names the rule, the field and the reason.",
+    "my.json",
+    argument("file", nargs="?", metavar="FILE", help="rule file; the one of the settings if left out"),
+)
+def _check(options: argparse.Namespace, console: Console) -> int:
     scanner = compose.load_shield(options.file or load_settings(options).settings.rules)
     categories = {rule.category for rule in scanner.rules}
     console.print(f"ok: {len(scanner.rules)} rules in {len(categories)} categories, SHA-256 {scanner.digest}")
     return OK
 
 
-def list_rules(options: argparse.Namespace, console: Console) -> int:
-    """Print every rule."""
+@command(
+    "rules list",
+    "List the rules.",
+    "--json",
+    argument("file", nargs="?", metavar="FILE", help="rule file; the one of the settings if left out"),
+    has_json=True,
+)
+def _list_rules(options: argparse.Namespace, console: Console) -> int:
     rules = compose.load_shield(options.file or load_settings(options).settings.rules).rules
     if options.json:
         console.print_json(
@@ -40,10 +51,17 @@ def list_rules(options: argparse.Namespace, console: Console) -> int:
     return OK
 
 
-def import_file(options: argparse.Namespace, console: Console) -> int:
-    """Turn a gitleaks configuration into a rule file; name what was left out and what was changed."""
+@command(
+    "rules import",
+    "Turn a gitleaks configuration into a rule file. Exit 1 if some rule had to be left out.",
+    "gitleaks.toml --merge rules.json --output my.json",
+    argument("file", metavar="FILE", help="gitleaks configuration (TOML)"),
+    argument("--output", metavar="FILE", help="where the rules are written; standard output if left out"),
+    argument("--merge", metavar="FILE", help="rule file to add them to; its own rules stay as they are"),
+)
+def _import_file(options: argparse.Namespace, console: Console) -> int:
     base = _base(options.merge)
-    raw = _read(options.file)
+    raw = Path(options.file).read_bytes()
     try:
         done = import_rules(parse_toml(raw), taken={str(rule.get("id")) for rule in base["rules"]})
     except ValueError as error:
@@ -51,7 +69,7 @@ def import_file(options: argparse.Namespace, console: Console) -> int:
     document = base | {"rules": [*base["rules"], *done.rules]}
     text = json.dumps(document, ensure_ascii=False, indent=1)
     if options.output:
-        _write(options.output, text + "\n")
+        Path(options.output).write_text(text + "\n", encoding="utf-8")
     elif done.rules or options.merge:
         console.print(text)
     for note in done.notes:
@@ -67,7 +85,7 @@ def _base(path: str | None) -> dict[str, Any]:
     if not path:
         return {"version": 1, "rules": []}
     try:
-        document = json.loads(_read(path))
+        document = json.loads(Path(path).read_bytes())
         rules = document["rules"]
         if document["version"] != 1 or not all(isinstance(rule, dict) for rule in rules):
             raise ValueError("of another version")
@@ -76,47 +94,4 @@ def _base(path: str | None) -> dict[str, Any]:
     return dict(document)
 
 
-def _read(path: str) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        raise SetupError(f"{shown(path)} cannot be read: {getattr(error, 'strerror', None) or error}") from error
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise SetupError(f"{shown(path)} cannot be written: {getattr(error, 'strerror', None) or error}") from error
-
-
-def declare(parser: argparse.ArgumentParser) -> None:
-    """Declare the rule file."""
-    parser.add_argument("file", nargs="?", metavar="FILE", help="rule file; the one of the settings if left out")
-
-
-def declare_import(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `rules import`."""
-    parser.add_argument("file", metavar="FILE", help="gitleaks configuration (TOML)")
-    parser.add_argument("--output", metavar="FILE", help="where the rules are written; standard output if left out")
-    parser.add_argument("--merge", metavar="FILE", help="rule file to add them to; its own rules stay as they are")
-
-
-COMMANDS = (
-    Command(
-        "rules check",
-        "Check a rule file; an error names the rule, the field and the reason.",
-        "my.json",
-        declare,
-        check,
-    ),
-    Command("rules list", "List the rules.", "--json", declare, list_rules, has_json=True),
-    *rules_test.COMMANDS,
-    Command(
-        "rules import",
-        "Turn a gitleaks configuration into a rule file. Exit 1 if some rule had to be left out.",
-        "gitleaks.toml --merge rules.json --output my.json",
-        declare_import,
-        import_file,
-    ),
-)
+COMMANDS = (_check, _list_rules, *rules_test.COMMANDS, _import_file)

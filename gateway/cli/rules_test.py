@@ -8,7 +8,18 @@ from typing import Any
 
 from gateway import compose
 from gateway.app import Gateway
-from gateway.cli.command import FOUND, OK, Command, Console, context, load_settings, shown, table, with_gateway
+from gateway.cli.command import (
+    FOUND,
+    OK,
+    Console,
+    argument,
+    command,
+    context,
+    load_settings,
+    shown,
+    table,
+    with_gateway,
+)
 from gateway.clock import SystemClock
 from gateway.domain.principals import local
 from gateway.errors import SetupError
@@ -27,7 +38,17 @@ Outcome = dict[str, Any]
 """The results of one run as they are kept: what fails, which known gaps are open, and the rates and times."""
 
 
-def test(options: argparse.Namespace, console: Console) -> int:
+@command(
+    "rules test",
+    "Run every rule's own examples and the validation suite. Exit 1 on a failure or a regression.",
+    "--baseline results.json",
+    argument("file", nargs="?", metavar="FILE", help="rule file; the one of the settings if left out"),
+    argument("--no-suite", action="store_true", help="run only the rules' own examples"),
+    argument("--baseline", metavar="FILE", help=f"file of the last results; {BASELINE} in the data folder if left out"),
+    argument("--unexercised", action="store_true", help="name the rules that no case of the suite matched"),
+    has_json=True,
+)
+def _test(options: argparse.Namespace, console: Console) -> int:
     """Run every rule's own true and false examples, then the validation suite, and compare with the last run."""
     settings = load_settings(options).settings
     source = options.file or settings.rules
@@ -170,23 +191,4 @@ def _write_runs(path: Path, runs: list[tuple[str, Any]], *, is_named: bool) -> N
         raise SetupError(f"{shown(str(path))} cannot be written: {error.strerror or error}") from error
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `rules test`."""
-    parser.add_argument("file", nargs="?", metavar="FILE", help="rule file; the one of the settings if left out")
-    parser.add_argument("--no-suite", action="store_true", help="run only the rules' own examples")
-    parser.add_argument(
-        "--baseline", metavar="FILE", help=f"file of the last results; {BASELINE} in the data folder if left out"
-    )
-    parser.add_argument("--unexercised", action="store_true", help="name the rules that no case of the suite matched")
-
-
-COMMANDS = (
-    Command(
-        "rules test",
-        "Run every rule's own examples and the validation suite. Exit 1 on a failure or a regression.",
-        "--baseline results.json",
-        declare,
-        test,
-        has_json=True,
-    ),
-)
+COMMANDS = (_test,)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gateway import __version__, compose
-from gateway.cli.command import FAILED, FOUND, OK, Command, Console, load_settings, shown
+from gateway.cli.command import FAILED, FOUND, OK, Console, argument, command, load_settings, shown
 from gateway.services.scans import detection_data
 from gateway.shield import Shield
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
@@ -27,17 +27,26 @@ class Scanned:
     error: str | None = None
 
 
-def run(options: argparse.Namespace, console: Console) -> int:
-    """Scan every source and print what was found."""
+@command(
+    "scan",
+    "Scan files, folders or stdin offline. Exit 0 clean, 1 found, 2 error.",
+    "--fail-on review --format sarif prompts/ > findings.sarif",
+    argument("paths", nargs="*", metavar="FILE", help="files or folders; - or nothing reads stdin"),
+    argument("--format", choices=("human", "json", "sarif"), default="human"),
+    argument("--fail-on", choices=("review", "block"), default="block", help="verdict that exits with 1"),
+    argument("--direction", choices=("inbound", "outbound"), default="inbound"),
+    argument("--rules", metavar="FILE", help="rules to use instead of the built-in ones"),
+)
+def _run(options: argparse.Namespace, console: Console) -> int:
     scanner = compose.load_shield(load_settings(options).settings.rules)
     direction = Direction(options.direction)
-    found = [scan_source(scanner, path, console, direction) for path in walk(options.paths or ["-"])]
+    found = [_scan_source(scanner, path, console, direction) for path in _walk(options.paths or ["-"])]
     if options.format == "json":
-        console.print_json([as_json(one) for one in found])
+        console.print_json([_as_json(one) for one in found])
     elif options.format == "sarif":
-        console.print_json(as_sarif(scanner, found))
+        console.print_json(_as_sarif(scanner, found))
     else:
-        print_human(found, console)
+        _print_human(found, console)
     failed = [one for one in found if one.error]
     for one in failed:
         console.note(f"gateway: {shown(one.path, 200)}: {one.error}")
@@ -47,7 +56,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     return FOUND if any(RANK[one.result.verdict] >= limit for one in found) else OK
 
 
-def walk(paths: list[str]) -> Iterator[str]:
+def _walk(paths: list[str]) -> Iterator[str]:
     """Yield the named files, and for a folder every regular file below it by name. Symbolic links are not followed."""
     for path in paths:
         if path == "-" or not os.path.isdir(path):
@@ -61,33 +70,32 @@ def walk(paths: list[str]) -> Iterator[str]:
                     yield full
 
 
-def scan_source(scanner: Shield, path: str, console: Console, direction: Direction) -> Scanned:
+def _scan_source(scanner: Shield, path: str, console: Console, direction: Direction) -> Scanned:
     """Scan one file, or stdin for ``-``. A source that cannot be read is an error, never a clean result."""
     nothing = ScanResult(Verdict.ALLOW, 0)
     try:
-        raw = console.stdin.read(LONGEST_FILE_BYTES + 1) if path == "-" else read_file(path)
+        raw = console.stdin.read(LONGEST_FILE_BYTES + 1) if path == "-" else _read_file(path)
     except OSError as error:
         return Scanned(path, "", nothing, error.strerror or "cannot be read")
     if len(raw) > LONGEST_FILE_BYTES:
         return Scanned(path, "", nothing, f"longer than {LONGEST_FILE_BYTES >> 20} MiB; split it")
-    text = decode(raw)
+    text = _decode(raw)
     return Scanned(path, text, scanner.scan(text, direction))
 
 
-def read_file(path: str) -> bytes:
-    """Return the bytes of a file, at most one more than the limit."""
+def _read_file(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read(LONGEST_FILE_BYTES + 1)
 
 
-def decode(raw: bytes) -> str:
+def _decode(raw: bytes) -> str:
     """Decode a file as UTF-16 if it has that byte order mark, else as UTF-8; other bytes become lone surrogates."""
     if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return raw.decode("utf-16", "replace")
     return raw.decode("utf-8-sig", "surrogateescape")
 
 
-def as_json(one: Scanned) -> dict[str, object]:
+def _as_json(one: Scanned) -> dict[str, object]:
     """Return one element of the JSON output: the path with the scan's data, or with the error."""
     if one.error:
         return {"path": one.path, "error": one.error}
@@ -101,7 +109,7 @@ def as_json(one: Scanned) -> dict[str, object]:
     }
 
 
-def as_sarif(scanner: Shield, found: list[Scanned]) -> dict[str, object]:
+def _as_sarif(scanner: Shield, found: list[Scanned]) -> dict[str, object]:
     """Return a SARIF 2.1.0 log (OASIS) with one run, its rules, and one result for each detection."""
     used = {detection.rule: detection for one in found for detection in one.result.detections}
     names = sorted(used)
@@ -138,26 +146,26 @@ def as_sarif(scanner: Shield, found: list[Scanned]) -> dict[str, object]:
 
 
 def _location(one: Scanned, detection: Detection) -> dict[str, object]:
-    line, column = position(one.text, detection.start)
-    end_line, end_column = position(one.text, detection.end)
+    line, column = _position(one.text, detection.start)
+    end_line, end_column = _position(one.text, detection.end)
     region = {"startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column}
     return {"artifactLocation": {"uri": one.path.replace(os.sep, "/")}, "region": region}
 
 
-def position(text: str, offset: int) -> tuple[int, int]:
+def _position(text: str, offset: int) -> tuple[int, int]:
     """Return line and column of a code point offset, both from 1."""
     line = text.count("\n", 0, offset) + 1
     return line, offset - text.rfind("\n", 0, offset)
 
 
-def print_human(found: list[Scanned], console: Console) -> None:
+def _print_human(found: list[Scanned], console: Console) -> None:
     """Print each file that is not clean with its detections, and a line of totals."""
     for one in found:
         if one.error or not one.result.detections:
             continue
         console.print(f"{shown(one.path, 200)}: {one.result.verdict.value} (score {one.result.score})")
         for detection in one.result.detections:
-            line, column = position(one.text, detection.start)
+            line, column = _position(one.text, detection.start)
             where = f"{line}:{column}".ljust(8)
             console.print(
                 f"  {where} {detection.severity.value:<8} +{detection.score:<3} {detection.rule}"
@@ -170,21 +178,4 @@ def print_human(found: list[Scanned], console: Console) -> None:
     )
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `scan`."""
-    parser.add_argument("paths", nargs="*", metavar="FILE", help="files or folders; - or nothing reads stdin")
-    parser.add_argument("--format", choices=("human", "json", "sarif"), default="human")
-    parser.add_argument("--fail-on", choices=("review", "block"), default="block", help="verdict that exits with 1")
-    parser.add_argument("--direction", choices=("inbound", "outbound"), default="inbound")
-    parser.add_argument("--rules", metavar="FILE", help="rules to use instead of the built-in ones")
-
-
-COMMANDS = (
-    Command(
-        "scan",
-        "Scan files, folders or stdin offline. Exit 0 clean, 1 found, 2 error.",
-        "--fail-on review --format sarif prompts/ > findings.sarif",
-        declare,
-        run,
-    ),
-)
+COMMANDS = (_run,)

@@ -17,8 +17,9 @@ from gateway.cli.command import (
     CLOSING_SECONDS,
     FAILED,
     OK,
-    Command,
     Console,
+    argument,
+    command,
     end_process_after,
     load_settings,
     make_log,
@@ -45,7 +46,22 @@ HUNG_SECONDS = 60.0
 SWITCH_SECONDS = 0.000_05
 
 
-def serve(options: argparse.Namespace, console: Console) -> int:
+def _declare_settings(parser: argparse.ArgumentParser) -> None:
+    """Declare a flag for every setting that is not secret."""
+    for row in settings.rows():
+        if not row.metadata["secret"] and row.name != "data_dir":
+            help_text = f"{row.metadata['about']} [{settings.variable(row)}]".replace("%", "%%")
+            parser.add_argument(settings.flag(row), metavar="VALUE", help=help_text)
+
+
+@command(
+    "serve",
+    "Run the HTTP server: shield, chat proxy, API.",
+    "--port 5001 --upstream-url https://llm.internal/v1",
+    _declare_settings,
+    argument("--show-settings", action="store_true", help="print every setting and its source, and end"),
+)
+def _serve(options: argparse.Namespace, console: Console) -> int:
     """Run the HTTP server until SIGTERM or SIGINT, then finish what is in flight."""
     block_reload()  # the launcher of the archive has done so already
     loaded = load_settings(options)
@@ -228,21 +244,4 @@ async def end_group(site: Site, shared: Shared) -> None:
         await end(composition.gateway)
 
 
-def declare_serve(parser: argparse.ArgumentParser) -> None:
-    """Declare a flag for every setting that is not secret."""
-    for row in settings.rows():
-        if not row.metadata["secret"] and row.name != "data_dir":
-            help_text = f"{row.metadata['about']} [{settings.variable(row)}]".replace("%", "%%")
-            parser.add_argument(settings.flag(row), metavar="VALUE", help=help_text)
-    parser.add_argument("--show-settings", action="store_true", help="print every setting and its source, and end")
-
-
-COMMANDS = (
-    Command(
-        "serve",
-        "Run the HTTP server: shield, chat proxy, API.",
-        "--port 5001 --upstream-url https://llm.internal/v1",
-        declare_serve,
-        serve,
-    ),
-)
+COMMANDS = (_serve,)

@@ -3,7 +3,7 @@
 import argparse
 
 from gateway.app import Gateway
-from gateway.cli.command import FOUND, OK, Command, Console, context, shown, with_gateway
+from gateway.cli.command import FOUND, OK, Console, argument, command, context, shown, with_gateway
 from gateway.domain.posture import Check, CheckStatus, TrustAudit
 from gateway.domain.principals import local
 from gateway.schema import encode
@@ -14,8 +14,19 @@ _WORST_FIRST = tuple(Severity)
 _MARKS = {CheckStatus.PASS: "ok", CheckStatus.WARN: "WARN", CheckStatus.FAIL: "FAIL", CheckStatus.NOT_APPLICABLE: "-"}
 
 
-def trust_audit(options: argparse.Namespace, console: Console) -> int:
-    """Run the checks, keep the run, and print it."""
+@command(
+    "trust-audit",
+    "Check how this gateway is set up. Exit 0 when nothing fails, 1 when a check fails, 2 on an error.",
+    "--min-severity high --json",
+    argument(
+        "--min-severity",
+        choices=[severity.value for severity in Severity],
+        default=Severity.LOW.value,
+        help="check only this severity and graver ones (low: all)",
+    ),
+    has_json=True,
+)
+def _trust_audit(options: argparse.Namespace, console: Console) -> int:
     least = _WORST_FIRST.index(Severity(options.min_severity))
 
     async def work(gateway: Gateway) -> int:
@@ -47,23 +58,4 @@ def _print_run(run: TrustAudit, wanted: list[Check], console: Console) -> None:
     console.print(f"posture {score}: {counts} ({run.id})")
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `trust-audit`."""
-    parser.add_argument(
-        "--min-severity",
-        choices=[severity.value for severity in Severity],
-        default=Severity.LOW.value,
-        help="check only this severity and graver ones (low: all)",
-    )
-
-
-COMMANDS = (
-    Command(
-        "trust-audit",
-        "Check how this gateway is set up. Exit 0 when nothing fails, 1 when a check fails, 2 on an error.",
-        "--min-severity high --json",
-        declare,
-        trust_audit,
-        has_json=True,
-    ),
-)
+COMMANDS = (_trust_audit,)

@@ -10,7 +10,7 @@ import anyio
 
 from gateway import __version__, bundle, compose
 from gateway.api.openapi import document
-from gateway.cli.command import FOUND, OK, Command, Console, load_settings, make_log, nothing
+from gateway.cli.command import FOUND, OK, Console, command, load_settings, make_log
 from gateway.clock import SystemClock
 from gateway.errors import GatewayError
 from gateway.operations.every import DESCRIBED_OPERATIONS
@@ -34,8 +34,8 @@ class Finding:
     fix: str = ""
 
 
-def version(options: argparse.Namespace, console: Console) -> int:
-    """Print the version and what identifies this copy."""
+@command("version", "Show the version and the identity of this copy.", "--json", has_json=True)
+def _version(options: argparse.Namespace, console: Console) -> int:
     about = {
         "version": __version__,
         "archive_sha256": bundle.archive_sha256(),
@@ -51,15 +51,15 @@ def version(options: argparse.Namespace, console: Console) -> int:
     return OK
 
 
-def doctor(options: argparse.Namespace, console: Console) -> int:
-    """Check this copy and this host. Exit 1 when something should be fixed."""
+@command("doctor", "Check this copy and this host, and say what to fix.", "", has_json=True)
+def _doctor(options: argparse.Namespace, console: Console) -> int:
     config = load_settings(options).settings
     findings = [
-        *check_program(console),
-        check_rules(config),
-        check_data_dir(config),
-        *check_database(config),
-        check_clock(),
+        *_check_program(console),
+        _check_rules(config),
+        _check_data_dir(config),
+        *_check_database(config),
+        _check_clock(),
     ]
     if options.json:
         console.print_json(
@@ -73,13 +73,12 @@ def doctor(options: argparse.Namespace, console: Console) -> int:
     return OK if all(one.good for one in findings) else FOUND
 
 
-def check_program(console: Console) -> list[Finding]:
-    """Check Python, the archive and the matcher."""
+def _check_program(console: Console) -> list[Finding]:
     about = bundle.manifest()
     where = f"archive {bundle.archive_path()}" if about else "a checkout"
     found = [Finding("python", True, f"{PYTHON}, {sys.platform}, running from {where}")]
     if about is not None:
-        found.append(check_byte_code(about.bytecode))
+        found.append(_check_byte_code(about.bytecode))
     native = console.native
     why = "; ".join(f"{way}: {reason}" for way, reason in native.tried if reason != "ok")
     if native.way == "python":
@@ -92,7 +91,7 @@ def check_program(console: Console) -> list[Finding]:
     return found
 
 
-def check_byte_code(tags: tuple[str, ...]) -> Finding:
+def _check_byte_code(tags: tuple[str, ...]) -> Finding:
     """Check whether the archive has the byte code of the running Python. tags: the Pythons that it has some for."""
     if sys.implementation.cache_tag in tags:
         return Finding("byte code", True, "from the archive")
@@ -102,7 +101,7 @@ def check_byte_code(tags: tuple[str, ...]) -> Finding:
     return Finding("byte code", False, what, run_it + OTHER_BUILD)
 
 
-def check_rules(config: Settings) -> Finding:
+def _check_rules(config: Settings) -> Finding:
     """Load the rules as `serve` would, and report built-in rules that a rule file leaves out."""
     try:
         scanner = compose.load_shield(config.rules)
@@ -113,8 +112,7 @@ def check_rules(config: Settings) -> Finding:
     return Finding("rules", True, f"{len(scanner.rules)} rules, SHA-256 {scanner.digest[:16]}…")
 
 
-def check_data_dir(config: Settings) -> Finding:
-    """Check that the data folder can be written and has free space."""
+def _check_data_dir(config: Settings) -> Finding:
     if config.data_dir == ":memory:":
         return Finding("data folder", True, ":memory:, nothing is written and nothing survives a restart")
     folder = config.data_dir
@@ -131,7 +129,7 @@ def check_data_dir(config: Settings) -> Finding:
     return Finding("data folder", True, f"{what}, {free >> 20} MiB free")
 
 
-def check_database(config: Settings) -> list[Finding]:
+def _check_database(config: Settings) -> list[Finding]:
     """Open the database, if there is one: its audit chain, the gateway that runs on it, and its providers' keys."""
     if config.data_dir == ":memory:" or not os.path.exists(compose.database_path(config)):
         return [Finding("database", True, "none yet; the first `serve` or `keys create` makes it")]
@@ -146,7 +144,7 @@ def check_database(config: Settings) -> list[Finding]:
         if not report.ok:
             found = [Finding("database", False, f"the audit chain is broken: {report.reason}", "restore a backup")]
         elif judged.settings_of != THIS_SHELL:
-            found.append(check_running(judged))
+            found.append(_check_running(judged))
         fix = "change the reference with `providers update`, or the setting that the line names"
         bad = [Finding("providers", False, f"{name}: {reason}", fix) for name, reason in refusals.items() if reason]
         good = Finding("providers", True, f"{len(used)} in use; the settings allow each key's reference")
@@ -158,7 +156,7 @@ def check_database(config: Settings) -> list[Finding]:
         return [Finding("database", False, error.message, "see the line above; nothing was changed")]
 
 
-def check_running(judged: Judged) -> Finding:
+def _check_running(judged: Judged) -> Finding:
     """Report the settings of the gateway that runs on the data folder. They may differ from those of this shell."""
     facts = judged.gateway.facts
     if facts.rules_lack:
@@ -170,27 +168,15 @@ def check_running(judged: Judged) -> Finding:
     return Finding("running gateway", True, what)
 
 
-def check_clock() -> Finding:
-    """Check that the clock was ever set."""
+def _check_clock() -> Finding:
     good = SystemClock().now_at() > RELEASED_AT
     return Finding("clock", good, "plausible" if good else "years behind", "set the clock; expiry and audit need it")
 
 
-def openapi(options: argparse.Namespace, console: Console) -> int:
-    """Print the OpenAPI document of everything served, which is what `/api/v1/openapi.json` answers."""
+@command("openapi", "Print the OpenAPI document.", "> openapi.json")
+def _openapi(options: argparse.Namespace, console: Console) -> int:
     console.print_json(document(DESCRIBED_OPERATIONS, load_settings(options).settings))
     return OK
 
 
-COMMANDS = (
-    Command("version", "Show the version and the identity of this copy.", "--json", nothing, version, has_json=True),
-    Command(
-        "doctor",
-        "Check this copy and this host, and say what to fix.",
-        "",
-        nothing,
-        doctor,
-        has_json=True,
-    ),
-    Command("openapi", "Print the OpenAPI document.", "> openapi.json", nothing, openapi),
-)
+COMMANDS = (_version, _doctor, _openapi)

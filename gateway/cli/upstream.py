@@ -3,7 +3,7 @@
 import argparse
 from dataclasses import replace
 
-from gateway.cli.command import FOUND, OK, Console, shown
+from gateway.cli.command import FOUND, OK, Console, argument, shown
 from gateway.cli.resource import Flag, Row, Values, View, as_text, commands_of, expiry
 from gateway.domain.providers import MAX_KEY_BYTES
 from gateway.errors import InvalidRequest
@@ -56,11 +56,6 @@ def _override(options: argparse.Namespace, console: Console) -> int:
     if None in (options.limit, options.until, options.reason):
         raise InvalidRequest("--limit, --until and --reason are needed, or --end", param="--limit")
     return _RAISE.run(options, console)
-
-
-def _declare_override(parser: argparse.ArgumentParser) -> None:
-    _RAISE.declare(parser)
-    parser.add_argument("--end", action="store_true", help="end the override now: the usual limit holds again")
 
 
 _PROVIDER_FIELDS = (
@@ -194,4 +189,6 @@ _RAISE, _END = commands_of(
     Row("override", "End an override.", "", operation="budgets.override.end", after=_print_limit),
 )
 
-COMMANDS = (*_PROVIDERS, *_BUDGETS, replace(_RAISE, declare=_declare_override, run=_override))
+_END_FLAG = argument("--end", action="store_true", help="end the override now: the usual limit holds again")
+
+COMMANDS = (*_PROVIDERS, *_BUDGETS, replace(_RAISE, arguments=(*_RAISE.arguments, _END_FLAG), run=_override))

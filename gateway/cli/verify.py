@@ -9,7 +9,7 @@ from zipfile import ZipFile
 
 from gateway import bundle
 from gateway.cli.bytecode import compile_pyc
-from gateway.cli.command import FOUND, OK, Command, Console, shown
+from gateway.cli.command import FOUND, OK, Console, argument, command, shown
 from gateway.errors import SetupError
 from gateway.services.archive_check import BAD_ARCHIVE, MANIFEST, check_members
 
@@ -27,8 +27,15 @@ class Verified:
     problems: tuple[str, ...]
 
 
-def verify(options: argparse.Namespace, console: Console) -> int:
-    """Check every member of an archive against its manifest, and that nothing was added."""
+@command(
+    "verify",
+    "Check an archive against its manifest.",
+    "new.pyz --bytecode",
+    argument("file", nargs="?", metavar="FILE", help="archive to check; the running one if left out"),
+    argument("--bytecode", action="store_true", help="also compile the sources and compare"),
+    has_json=True,
+)
+def _verify(options: argparse.Namespace, console: Console) -> int:
     path = options.file or bundle.archive_path()
     if path is None:
         raise SetupError("this is a checkout: name the archive to verify")
@@ -100,19 +107,4 @@ def _compiled(archive: ZipFile, source: str) -> bytes | None:
         return None
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
-    """Declare the archive to verify."""
-    parser.add_argument("file", nargs="?", metavar="FILE", help="archive to check; the running one if left out")
-    parser.add_argument("--bytecode", action="store_true", help="also compile the sources and compare")
-
-
-COMMANDS = (
-    Command(
-        "verify",
-        "Check an archive against its manifest.",
-        "new.pyz --bytecode",
-        declare,
-        verify,
-        has_json=True,
-    ),
-)
+COMMANDS = (_verify,)

@@ -11,6 +11,7 @@ import pytest
 
 from gateway.bundle import NativeReport
 from gateway.cli.command import Console
+from gateway.cli import main as cli
 from gateway.cli.main import _parser
 from gateway.errors import SetupError
 from gateway.shield import Direction, Shield, load_rules
@@ -163,9 +164,16 @@ def test_file_that_is_no_such_configuration_is_refused_in_one_line(run: Run, tom
 
 
 @pytest.mark.parametrize("words", [("--merge", "/does/not/exist"), ("--output", "/does/not/exist/x.json")])
-def test_place_that_is_not_there_is_refused_in_one_line(run: Run, words: tuple[str, ...]) -> None:
-    with pytest.raises(SetupError, match="/does/not/exist"):
-        run(GOOD, *words)
+def test_file_that_is_not_there_is_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    path = tmp_path / "leaks.toml"
+    path.write_text(GOOD)
+    options = cli.read(["rules", "import", str(path), *words])
+    assert cli.run(options, NativeReport("python", None, ())) == 2
+    told = capsys.readouterr().err
+    assert "/does/not/exist" in told
+    assert told.count("\n") == 1
 
 
 @pytest.mark.parametrize(
