@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from running import ROOT, Served, environment, start
+from running import ROOT, Served, command, environment, start
 
 # A line that leads to a host of somebody else is read and not run.
 ELSEWHERE = re.compile(r"^.*(siem|hooks)\.example\.com.*\n", re.MULTILINE)
@@ -55,19 +55,7 @@ def test_the_lines_of_control_do_what_they_say(archive: Path, tmp_path: Path) ->
 
 def test_the_lines_of_what_a_team_sees_do_what_they_say(archive: Path, tmp_path: Path) -> None:
     demo = tmp_path / "demo"
-    command = [
-        sys.executable,
-        "-I",
-        str(archive),
-        "demo-data",
-        "--data-dir",
-        str(demo),
-        "--seed",
-        "7",
-        "--requests",
-        "2000",
-    ]
-    made = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=environment())
+    made = command("demo-data", "--data-dir", demo, "--seed", 7, "--requests", 2000)
     assert made.returncode == 0, made.stderr
     served = start(archive, demo)
     try:

@@ -34,9 +34,14 @@ def test_ctrl_c_while_it_loads_shows_no_stack(archive: Path, module: str) -> Non
     assert not [line for line in process.lines if "Traceback" in line or "KeyboardInterrupt" in line]
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize(
-    "moment", [r"\| +gateway$", r"\| +gateway\.settings$", r"\| +gateway\.api$", "^first credentials"]
+    ("workers", "moment"),
+    [
+        ("1", r"\| +gateway$"),
+        ("1", r"\| +gateway\.api$"),
+        ("2", r"\| +gateway\.settings$"),
+        ("2", "^first credentials"),
+    ],
 )
 def test_a_hang_up_while_it_starts_is_a_reload_once_it_listens(
     archive: Path, tmp_path: Path, workers: str, moment: str
@@ -111,10 +116,7 @@ def test_who_is_told_to_end_again_and_again_ends_well(
         time.sleep(0.003)
     assert served.process.stop() == 0
     assert not [line for line in served.process.lines if "Traceback" in line or "worker_ended" in line]
-    again = start(archive, tmp_path / "data")
-    events = again.ask("GET", "/api/v1/audit?limit=100", key=served.key).json["data"]
-    assert again.process.stop() == 0
-    assert [event["action"] for event in events].count("gateway_stopped") == 1
+    assert served.command("audit", "export").stdout.count('"gateway_stopped"') == 1
 
 
 _TOLD_AT_EACH_CHANGE = """
@@ -198,9 +200,7 @@ def test_what_was_answered_before_kill_9_is_in_the_audit_after_it(archive: Path,
     events = again.ask("GET", "/api/v1/audit?limit=1000", key=first.key).json["data"]
     assert set(blocked) <= {event["request_id"] for event in events}
     assert again.process.stop() == 0
-    command = [sys.executable, "-I", str(archive), "audit", "verify", "--data-dir", str(tmp_path / "data")]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment())
-    assert done.returncode == 0, done.stdout
+    assert again.command("audit", "verify").returncode == 0
 
 
 def test_what_one_caller_was_answered_in_a_row_before_kill_9_is_there_once_after_it(
@@ -211,7 +211,7 @@ def test_what_one_caller_was_answered_in_a_row_before_kill_9_is_there_once_after
     body = json.dumps({"model": "echo", "messages": [{"role": "user", "content": "Good morning."}]})
     headers = {"X-Service-Key": key, "Content-Type": "application/json"}
     answered: list[str] = []
-    for count in (3, 60, 117, 200, 331):
+    for count in (3, 60, 117, 200):
         served = start(archive, data_dir)
         caller = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
         for _ in range(count):
@@ -233,8 +233,7 @@ def test_what_one_caller_was_answered_in_a_row_before_kill_9_is_there_once_after
             cursor = page["page"]["next"]
         assert sorted(found) == sorted(answered)
     assert served.process.stop() == 0
-    command = [sys.executable, "-I", str(archive), "audit", "verify", "--data-dir", str(data_dir)]
-    assert subprocess.run(command, capture_output=True, text=True, env=environment()).returncode == 0
+    assert served.command("audit", "verify").returncode == 0
 
 
 # A disk that hangs, as one of a server that went away: a thread that has to do with it never comes back. What hangs, and

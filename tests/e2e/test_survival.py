@@ -227,9 +227,9 @@ def test_a_read_only_file_system_is_one_line_and_serves_again_when_it_is_writabl
 
 @pytest.fixture
 def two_gateways(archive: Path, tmp_path: Path) -> Iterator[tuple[Served, Served]]:
-    """A group of four workers and a process of its own, over one database."""
+    """A group of two workers and a process of its own, over one database."""
     data_dir = tmp_path / "data"
-    both = start(archive, data_dir, "--workers", "4"), start(archive, data_dir)
+    both = start(archive, data_dir, "--workers", "2"), start(archive, data_dir)
     key = make_key(data_dir, ALL_SCOPES)
     for served in both:
         served.key = key
@@ -255,7 +255,7 @@ def test_two_gateways_and_the_command_line_on_one_database_lose_no_event_and_wri
 
     with ThreadPoolExecutor(12) as callers:
         keys = [callers.submit(command, number) for number in range(4)]
-        answered = list(callers.map(scan, range(400)))
+        answered = list(callers.map(scan, range(200)))
         made = {one.result() for one in keys}
     found, cursor = [], ""
     while cursor is not None:
