@@ -231,4 +231,29 @@ def make_key(data_dir: Path, scopes: str, rate_limit: int = 100_000, **settings:
     return done.stdout.strip()
 
 
+def speak_mcp(*words: str, **settings: str) -> subprocess.Popen[str]:
+    """Start a program that speaks MCP on its standard streams, and introduce a client."""
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        words, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment(**settings), cwd="/"
+    )
+    answer = ask_mcp(process, 1, "initialize", **hello)
+    assert "result" in answer, answer
+    return process
+
+
+def tell_mcp(process: subprocess.Popen[str], **message: object) -> None:
+    assert process.stdin
+    process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    process.stdin.flush()
+
+
+def ask_mcp(process: subprocess.Popen[str], number: int, method: str, **params: object) -> dict:
+    """Send a request and return its answer."""
+    tell_mcp(process, id=number, method=method, params=params)
+    assert process.stdout
+    return json.loads(process.stdout.readline())
+
+
 ALL_SCOPES = "shield:scan,shield:read,agents:read,alerts:read,audit:read,fleet:read,chat:completions"

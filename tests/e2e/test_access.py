@@ -1,11 +1,12 @@
 """The access list through the real archive: two workers, the API, the command line, MCP, a proxy and an upstream."""
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from running import Answer, Served, run, start, until
+from running import Answer, Served, ask_mcp, speak_mcp, start, until
 
 FAR = {"X-Forwarded-For": "192.0.2.9"}
 WORKERS_ASKED = 24
@@ -73,15 +74,9 @@ def test_the_command_line_manages_the_list_of_a_running_gateway(archive: Path, s
 
 def test_the_tool_manages_the_list_of_a_running_gateway(archive: Path, site: Served) -> None:
     arguments = {"action": "add", "list_type": "deny", "entry_type": "MODEL", "value": "test-*"}
-    lines = [
-        {"id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}}},
-        {"id": 2, "method": "tools/call", "params": {"name": "manage_access", "arguments": arguments}},
-    ]
-    sent = "".join(json.dumps({"jsonrpc": "2.0", **line}) + "\n" for line in lines)
-    answers = [
-        json.loads(line) for line in run(archive, "mcp", "--data-dir", site.data_dir, stdin=sent).stdout.splitlines()
-    ]
-    result = next(answer["result"] for answer in answers if answer["id"] == 2)
+    with speak_mcp(sys.executable, "-I", str(archive), "mcp", "--data-dir", str(site.data_dir)) as process:
+        result = ask_mcp(process, 2, "tools/call", name="manage_access", arguments=arguments)["result"]
+        process.stdin.close()
     assert not result["isError"], result
     assert is_refused_by(site.chat("hello"), result["structuredContent"]["entries"][0]["id"])
 
