@@ -21,23 +21,16 @@ import anyio.to_thread
 
 from gateway.http.messages import (
     AllowAddress,
-    BadReply,
     ClientError,
     ConnectFailed,
     NoReply,
     Reply,
     ReplyTimeout,
-    ReplyTooLarge,
     Terms,
     connections_allowed,
 )
 from gateway.http.reply import ReplyReader
 from gateway.http.transport import Connection, DeadlinePassed, Sweep, client_tls, dial
-
-__all__ = [
-    "BadReply", "Client", "ClientError", "ConnectFailed", "NoReply", "Reply", "ReplyTimeout", "ReplyTooLarge", "Terms",
-    "resolve",
-]  # fmt: skip
 
 _TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 _VISIBLE = re.compile(r"[!-~]+")

@@ -5,19 +5,21 @@ tests hold: what the fast path accepts, h11 accepts with the same status and hea
 """
 
 import re
+import zlib
 from dataclasses import dataclass
 
 import h11
 
 from gateway.http.chunked import ChunkError, ChunkReader
-from gateway.http.coding import bad_reply, decode_content, reply_too_large
 from gateway.http.head import check_lines
-from gateway.http.messages import BadReply, HttpError, Reply, read_fields
+from gateway.http.messages import BadReply, HttpError, Reply, ReplyTooLarge, read_fields
 
 _HEAD_BYTES = 65_536
 _HEADER_COUNT = 200
 _CHUNK_LINE_BYTES = 1_024
 _INTERIM_REPLIES = 16
+_GZIP_MEMBERS = 16
+_OVER_LIMIT = "the reply is over the limit"
 _SINGLE = frozenset({b"content-length", b"transfer-encoding", b"content-encoding"})
 _STATUS = rb"HTTP/1\.1 ([2-5][0-9][0-9])(?: [ -~]*+)?\r\n"
 _REST_OF_NAME = rb"[-!#$%&'*+.^_`|~0-9A-Za-z]*+"
@@ -85,7 +87,7 @@ class ReplyReader:
         """
         head = self._head
         if not is_orderly or head is None or head.is_chunked or head.body_bytes is not None:
-            raise bad_reply("the reply ended early")
+            raise BadReply("the reply ended early", was_sent=True)
         self.is_finished = True
 
     def reply(self) -> Reply:
@@ -96,7 +98,7 @@ class ReplyReader:
         """
         assert self._head is not None
         body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        body = decode_content(body, self._head.content_coding, self._max_reply_bytes)
+        body = _decode(body, self._head.content_coding, self._max_reply_bytes)
         return Reply(self._head.status, self._head.headers, body)
 
     @property
@@ -122,7 +124,7 @@ class ReplyReader:
                 return head
             self._interim_count += 1
             if head.status == 101 or self._interim_count > _INTERIM_REPLIES:
-                raise bad_reply("the upstream switched protocols or sent too many interim replies")
+                raise BadReply("the upstream switched protocols or sent too many interim replies", was_sent=True)
             data = data[head.size_bytes :]
 
     def _begin_body(self, head: _ReplyHead) -> None:
@@ -132,7 +134,7 @@ class ReplyReader:
         elif head.body_bytes is None and not head.is_chunked:
             head.is_last = True
         if head.body_bytes is not None and head.body_bytes > self._max_reply_bytes:
-            raise reply_too_large()
+            raise ReplyTooLarge(_OVER_LIMIT, was_sent=True)
         self._head = head
         if head.is_chunked:
             self._chunks = ChunkReader(line_bytes=_CHUNK_LINE_BYTES, trailer_bytes=_HEAD_BYTES)
@@ -153,7 +155,7 @@ class ReplyReader:
             self.is_finished = len(data) == missing_bytes
         self._size_bytes += len(data)
         if self._size_bytes > self._max_reply_bytes:
-            raise reply_too_large()
+            raise ReplyTooLarge(_OVER_LIMIT, was_sent=True)
         self._pieces.append(data)
         # Bytes that nobody asked for: what follows on this connection cannot be trusted.
         self.is_reusable = self.is_finished and not head.is_last and not rest
@@ -164,7 +166,7 @@ def _parse_head(data: bytes, seen_bytes: int) -> _ReplyHead | None:
     end = data.find(b"\r\n\r\n", max(0, seen_bytes - 3))
     if end < 0 or end > _HEAD_BYTES:
         if len(data) > _HEAD_BYTES or not data.startswith(b"HTTP/1."[: len(data)]):
-            raise bad_reply("the head of the reply is malformed or too large")
+            raise BadReply("the head of the reply is malformed or too large", was_sent=True)
         return None
     head = _fast_head(data)
     if head is None:
@@ -207,14 +209,14 @@ def _strict_head(raw: bytes, size_bytes: int) -> _ReplyHead:
     first, *lines = raw.split(b"\r\n", _HEADER_COUNT + 1)
     found = _STATUS_LINE.fullmatch(first)
     if found is None or len(lines) > _HEADER_COUNT:
-        raise bad_reply("the head of the reply is malformed or too large")
+        raise BadReply("the head of the reply is malformed or too large", was_sent=True)
     is_http10 = found[1] == b"0"
     singles = check_lines(lines, _SINGLE)
     length, coding = singles.get(b"content-length"), singles.get(b"transfer-encoding")
     if coding is not None and (is_http10 or coding.lower() != b"chunked"):
-        raise bad_reply("the reply has a transfer coding that is not read here")
+        raise BadReply("the reply has a transfer coding that is not read here", was_sent=True)
     if length is not None and (not length.isdigit() or len(length) > 15):
-        raise bad_reply("the reply has a malformed Content-Length")
+        raise BadReply("the reply has a malformed Content-Length", was_sent=True)
     connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=len(raw) + 5)
     connection.send(h11.Request(method="GET", target="/", headers=[("Host", "h")]))
     connection.send(h11.EndOfMessage())
@@ -232,3 +234,42 @@ def _strict_head(raw: bytes, size_bytes: int) -> _ReplyHead:
         is_last=is_http10 or "close" in options,
         content_coding=singles.get(b"content-encoding", b"").decode("latin-1"),
     )
+
+
+def _decode(body: bytes, coding: str, max_bytes: int) -> bytes:
+    """Undo a content coding: gzip, deflate (with or without the zlib header) or none. Never holds over `max_bytes`.
+
+    Raises:
+        BadReply: another coding, or the body is not coded so, is cut, or goes on after its end.
+        ReplyTooLarge: it decodes to more than `max_bytes`.
+    """
+    coding = coding.lower()
+    if coding in ("", "identity") or not body:
+        return body
+    if coding in ("gzip", "x-gzip"):
+        window = 31
+    elif coding == "deflate":
+        has_header = len(body) > 1 and body[0] & 15 == 8 and (body[0] << 8 | body[1]) % 31 == 0
+        window = 15 if has_header else -15
+    else:
+        raise BadReply("the reply has a content coding that was not asked for", was_sent=True)
+    pieces: list[bytes] = []
+    left_bytes = max_bytes
+    for _ in range(_GZIP_MEMBERS):  # RFC 1952 section 2.2: a gzip file is one member or more
+        decoder = zlib.decompressobj(window)
+        try:
+            piece = decoder.decompress(body, left_bytes + 1)
+        except zlib.error as error:
+            raise BadReply("the reply's content coding is malformed", was_sent=True) from error
+        left_bytes -= len(piece)
+        if left_bytes < 0:
+            raise ReplyTooLarge(_OVER_LIMIT, was_sent=True)
+        if not decoder.eof:
+            raise BadReply("the reply's content coding ended early", was_sent=True)
+        pieces.append(piece)
+        body = decoder.unused_data
+        if not body:
+            return b"".join(pieces)
+        if window != 31:
+            break
+    raise BadReply("bytes follow the end of the reply's content coding", was_sent=True)

@@ -8,8 +8,9 @@ import anyio
 
 from gateway.clock import Clock, Ids
 from gateway.errors import InvalidJson, UpstreamUnavailable
-from gateway.http.client import Client, ClientError, ConnectFailed, NoReply, ReplyTimeout, ReplyTooLarge, Terms, resolve
-from gateway.http.client import Reply as HttpReply
+from gateway.http.client import Client, resolve
+from gateway.http.messages import ClientError, ConnectFailed, NoReply, ReplyTimeout, ReplyTooLarge, Terms
+from gateway.http.messages import Reply as HttpReply
 from gateway.llm.base import Prompt, Reply, UpstreamFault, UpstreamRefused
 from gateway.llm.openai import OpenAiDialect
 from gateway.llm.own_key import OwnKey

@@ -7,6 +7,7 @@ texts, and the texts themselves only where the policy of the key says so.
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import anyio
 
@@ -32,7 +33,7 @@ from gateway.services.audit import Audit
 from gateway.services.captures import Captures
 from gateway.services.chat_costs import ChatCosts
 from gateway.services.chat_metrics import count_chat
-from gateway.services.chat_policy import Accept, ChatPolicy
+from gateway.services.chat_policy import ChatPolicy
 from gateway.services.chat_record import (
     Answer,
     ChatExchange,
@@ -102,7 +103,6 @@ class Chat:
         self._metrics = metrics
         self._audit = audit
         self._alerts = alerts
-        self._scanner = scanner
         self._dialect = dialect
         self._policy = policy
         self._routing = routing
@@ -113,8 +113,13 @@ class Chat:
         self._policies = policies
         self._agents = agents
         self._syncs_always = syncs_always
-        self._captures = Captures(scanner.scan)
-        self._offload = ThreadOffload()
+        self._policy_of = partial(
+            ChatPolicy,
+            scanner=scanner,
+            dialect=dialect,
+            captures=Captures(scanner.scan),
+            offload=ThreadOffload(),
+        )
         self._has_budgets = True
 
     def read(self, body: object, raw: bytes | None = None) -> ChatRequest:
@@ -191,18 +196,7 @@ class Chat:
         accept = self._acceptances.accept_for(Source(exchange.claimed_agent(), principal.lineage))
         if not _may_use(principal, exchange.request.prompt.model):
             raise AccessDenied("The API key may not use this model.", param="model")
-        return self._policy_of(policy, accept, owner=principal.id)
-
-    def _policy_of(self, policy: ShieldPolicy, accept: Accept | None = None, *, owner: str = "") -> ChatPolicy:
-        return ChatPolicy(
-            policy,
-            self._scanner,
-            self._dialect,
-            captures=self._captures,
-            offload=self._offload,
-            accept=accept,
-            owner=owner,
-        )
+        return self._policy_of(policy, accept=accept, owner=principal.id)
 
     async def _reserve(self, exchange: ChatExchange) -> None:
         """Take the most that the chat may cost from the budgets that cover it."""

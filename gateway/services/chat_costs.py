@@ -7,22 +7,15 @@ model's, else a setting, for each of its choices.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from gateway.domain.budgets import Usage
 from gateway.domain.prices import Prices, reply_bound
 from gateway.llm.base import MOST_TOKENS, Prompt, Reply
+from gateway.services.routing import ProviderConnection
 from gateway.strict_json import write_json
 
 OPAQUE_TOKENS = 50_000
 DEFAULT_REPLY_TOKENS = 16_384
-
-
-class Priced(Protocol):
-    """A provider that may answer. is_echo: the built-in model, which says no more than the prompt."""
-
-    prices: Prices | None
-    is_echo: bool
 
 
 class ChatCosts:
@@ -32,7 +25,7 @@ class ChatCosts:
         self._prices = prices
         self._reply_tokens = reply_tokens
 
-    def worst(self, prompt: Prompt, candidates: Sequence[Priced], opaque_parts: int) -> Usage:
+    def worst(self, prompt: Prompt, candidates: Sequence[ProviderConnection], opaque_parts: int) -> Usage:
         """Return the most that a completion by any of the candidates can take."""
         prompt_tokens = len(write_json(prompt.body)) + opaque_parts * OPAQUE_TOKENS
         tokens, costs = [0], []
@@ -48,7 +41,7 @@ class ChatCosts:
                 costs.append(price.cost_microusd(prompt_tokens, reply_tokens))
         return Usage(max(tokens), max(costs, default=None))
 
-    def actual(self, prompt: Prompt, reply: Reply, candidate: Priced, worst: Usage | None) -> Usage | None:
+    def actual(self, prompt: Prompt, reply: Reply, candidate: ProviderConnection, worst: Usage | None) -> Usage | None:
         """Return what a completion took; `worst`, what was reserved for it, if nobody counted."""
         if reply.prompt_tokens is None or reply.completion_tokens is None:
             return worst

@@ -81,9 +81,9 @@ class ChatPolicy:
     def __init__(
         self,
         policy: ShieldPolicy,
+        *,
         scanner: TextScanner,
         dialect: OpenAiDialect,
-        *,
         captures: Captures,
         offload: ThreadOffload,
         accept: Accept | None = None,

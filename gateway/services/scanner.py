@@ -1,17 +1,27 @@
 """Pass a text to the shield: the only way there for chats, scans and captures. Records nothing.
 
 A long text is scanned in a thread, so that the event loop keeps answering. Whatever fails, the text is not let through.
+
+A scan depends on the text, its direction, the rules and the categories, and each turn of a conversation repeats all
+turns before it. So the scanner remembers a text without any detection by a keyed digest; it keeps no text. The key is
+random for each process. The owner of a text is part of its digest, so that no response time reveals what somebody else
+sent. So is the generation of the store: after a change of rules or policies, no text is known any more.
+
+The scanner remembers the beginnings of a long text as well. When more follows a known beginning, the scan starts inside
+that beginning, further back than any rule reaches. That distance is counted in visible ASCII characters, because no
+reading of a text leaves those out.
 """
 
+import hashlib
 from collections.abc import Sequence
 
 from gateway.clock import Ids
 from gateway.errors import Shed, ShieldUnavailable
 from gateway.offload import ThreadOffload
-from gateway.services.clean_texts import CleanTexts
 from gateway.services.rules import Rules
 from gateway.shield import Shield
 from gateway.shield.detections import Direction, ScanResult, Verdict
+from gateway.shield.patterns import LONGEST_MATCH_CHARS
 from gateway.shield.scoring import Policy, nothing_found
 from gateway.store.store import Store
 
@@ -20,6 +30,10 @@ THREADS = 2
 HUGE_CHARS = 500_000
 HUGE_WAIT = 10
 MOST_HUGE_WAITING = 8
+MOST_TEXTS = 16_384
+TAIL_CHARS = 2 * LONGEST_MATCH_CHARS
+"""How much of a known beginning is scanned again with what follows it."""
+_DIGEST_BYTES = 16
 
 
 class TextScanner:
@@ -87,3 +101,49 @@ class TextScanner:
             return self._shield.scan(text, direction, policy)
         threads = self._huge if len(text) > HUGE_CHARS else self._long
         return await threads.run(lambda one: self._shield.scan(one, direction, policy), text, is_patient=is_patient)
+
+
+class CleanTexts:
+    """The clean texts of this process; the one used longest ago is forgotten first."""
+
+    def __init__(self, ids: Ids) -> None:
+        self._secret = ids.random_bytes(32)
+        self._known: dict[bytes, None] = {}
+
+    def digests(self, text: str, ends: Sequence[int], scope: Sequence[str]) -> list[bytes]:
+        """Return the digest of each beginning of `text`, up to each of the rising `ends`, and last that of all of it.
+
+        scope: the owner and everything else that the result of a scan depends on.
+        """
+        digest = hashlib.sha256(self._secret + "\0".join((*scope, "")).encode("utf-8", "surrogatepass"))
+        found, begin = [], 0
+        for end in (*ends, len(text)):
+            digest.update(text[begin:end].encode("utf-8", "surrogatepass"))
+            found.append(digest.digest()[:_DIGEST_BYTES])
+            begin = end
+        return found
+
+    def knows(self, digest: bytes) -> bool:
+        """Tell whether the text of this digest was found clean."""
+        if digest not in self._known:
+            return False
+        self._known[digest] = self._known.pop(digest)
+        return True
+
+    def add(self, digests: Sequence[bytes]) -> None:
+        """Remember texts that were found clean."""
+        for digest in digests:
+            self._known[digest] = None
+        while len(self._known) > MOST_TEXTS:
+            del self._known[next(iter(self._known))]
+
+    def unknown_part(self, text: str, ends: Sequence[int], digests: Sequence[bytes]) -> str:
+        """Return what must be scanned of `text`: what follows its longest known beginning, and the end of that."""
+        for end, digest in zip(reversed(ends), reversed(digests[:-1]), strict=True):
+            start = end - TAIL_CHARS
+            if start <= 0:
+                break
+            if self.knows(digest):
+                visible = text[start:end].encode("ascii", "ignore").split()
+                return text[start:] if sum(map(len, visible)) >= LONGEST_MATCH_CHARS else text
+        return text

@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Annotated, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import anyio
 
@@ -19,7 +19,7 @@ from gateway.domain.traffic import TrafficRow
 from gateway.errors import InvalidRequest
 from gateway.llm.joined import in_text
 from gateway.records import record
-from gateway.schema import JsonSchema, json_schema
+from gateway.schema import JsonSchema, encode, json_schema
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.captures import Captures
@@ -293,36 +293,9 @@ def counted(result: ScanResult) -> ScanStats:
     """Count the detections of a result."""
     if not result.detections:
         return ScanStats(0, 0, 0, 0, 0, {})
-    counts = {"critical": 0, "high": 0, "medium": 0, "low": 0}
-    categories: dict[str, int] = {}
-    for detection in result.detections:
-        counts[detection.severity.value] += 1
-        categories[detection.category] = categories.get(detection.category, 0) + 1
-    return ScanStats(
-        total=len(result.detections),
-        critical=counts["critical"],
-        high=counts["high"],
-        medium=counts["medium"],
-        low=counts["low"],
-        categories=categories,
-    )
+    return ScanStats(**cast(Any, result.stats()))
 
 
 def detection_data(detection: Detection) -> dict[str, object]:
     """Return a detection as an answer shows it to whoever has the text."""
-    return {
-        "rule": detection.rule,
-        "severity": detection.severity.value,
-        "description": detection.description,
-        "matched": detection.matched,
-        "name": detection.name,
-        "category": detection.category,
-        "confidence": detection.confidence,
-        "score": detection.score,
-        "count": detection.count,
-        "start": detection.start,
-        "end": detection.end,
-        "view": detection.view,
-        "standards": list(detection.standards),
-        "accepted": detection.accepted,
-    }
+    return {name: value for name, value in encode(detection).items() if name not in OF_RECORDS}

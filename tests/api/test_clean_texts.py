@@ -15,7 +15,7 @@ from gateway.domain.audit import AuditFilter
 from gateway.http.client import Client
 from gateway.http.messages import Headers, Request
 from gateway.log import Log
-from gateway.services import clean_texts
+from gateway.services import scanner
 from gateway.settings import Settings
 from gateway.shield import Direction, Policy, ScanResult, Shield, load_rules
 from gateway.shield.scoring import DEFAULT_POLICY
@@ -161,7 +161,7 @@ async def test_of_a_conversation_that_grows_only_its_end_is_scanned_again(site: 
         assert (await site.chat(key, *said))["headers"]["x-service-shield-verdict"] == "ALLOW"
     prompts = [text for text in site.shield.scanned if "chatcmpl" not in text]
     assert len(prompts) == 3
-    assert all(len(text) < clean_texts.TAIL_CHARS + 100 and said[turn + 2] in text for turn, text in enumerate(prompts))
+    assert all(len(text) < scanner.TAIL_CHARS + 100 and said[turn + 2] in text for turn, text in enumerate(prompts))
 
 
 @pytest.mark.parametrize("between", ["", " " * 9_000, INVISIBLE * 9_000, "\n" * 5_000 + INVISIBLE * 5_000])
@@ -229,7 +229,7 @@ async def test_a_shield_that_failed_has_found_nothing_clean(site: Site) -> None:
 
 
 async def test_the_memory_is_bounded_and_keeps_what_is_still_sent(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clean_texts, "MOST_TEXTS", 32)
+    monkeypatch.setattr(scanner, "MOST_TEXTS", 32)
     key = await site.key(rate_limit=100_000)
     days = [f"the weather of day {number}" for number in range(300)]
     for day in days:

@@ -22,9 +22,9 @@ import anyio.lowlevel
 import anyio.streams.tls
 import pytest
 
-from gateway.http.client import (
+from gateway.http.client import Client
+from gateway.http.messages import (
     BadReply,
-    Client,
     ClientError,
     ConnectFailed,
     NoReply,

@@ -13,7 +13,8 @@ import pytest
 
 from gateway.clock import SystemClock, SystemIds
 from gateway.errors import UpstreamUnavailable
-from gateway.http.client import Client, Reply
+from gateway.http.client import Client
+from gateway.http.messages import Reply
 from gateway.llm.base import Prompt, UpstreamRefused
 from gateway.llm.openai import OpenAiDialect
 from gateway.llm.upstream import HttpUpstream, UpstreamLimits
