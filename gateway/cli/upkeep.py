@@ -14,7 +14,7 @@ from gateway.cli.command import FOUND, OK, Console, command, load_settings, make
 from gateway.clock import SystemClock
 from gateway.errors import GatewayError
 from gateway.operations.every import DESCRIBED_OPERATIONS
-from gateway.services.running import THIS_SHELL, Judged, rules_lack
+from gateway.services.running import THIS_SHELL, CheckedGateway, rules_lack
 from gateway.settings import Settings
 
 PYTHON = "{}.{}.{}".format(*sys.version_info[:3])
@@ -137,14 +137,14 @@ def _check_database(config: Settings) -> list[Finding]:
     async def look() -> list[Finding]:
         async with compose.open_gateway(config, log=make_log(config), is_shell=True) as gateway:
             report = await gateway.audit.verify()
-            judged = await gateway.store.db.read(gateway.running.judged)
+            checked = await gateway.store.db.read(gateway.running.checked)
             used = [one for one in await gateway.providers.list() if one.enabled]
             refusals = {one.name: gateway.secrets.refusal(one.key_reference or "") for one in used}
         found = [Finding("database", True, f"opens; audit chain of {report.events} events is whole")]
         if not report.ok:
             found = [Finding("database", False, f"the audit chain is broken: {report.reason}", "restore a backup")]
-        elif judged.settings_of != THIS_SHELL:
-            found.append(_check_running(judged))
+        elif checked.settings_of != THIS_SHELL:
+            found.append(_check_running(checked))
         fix = "change the reference with `providers update`, or the setting that the line names"
         bad = [Finding("providers", False, f"{name}: {reason}", fix) for name, reason in refusals.items() if reason]
         good = Finding("providers", True, f"{len(used)} in use; the settings allow each key's reference")
@@ -156,15 +156,14 @@ def _check_database(config: Settings) -> list[Finding]:
         return [Finding("database", False, error.message, "see the line above; nothing was changed")]
 
 
-def _check_running(judged: Judged) -> Finding:
+def _check_running(checked: CheckedGateway) -> Finding:
     """Report the settings of the gateway that runs on the data folder. They may differ from those of this shell."""
-    facts = judged.gateway.facts
+    facts = checked.gateway.facts
     if facts.rules_lack:
-        return Finding("running gateway", False, f"{judged.settings_of}: {facts.rules_lack}", FULL_RULES)
+        return Finding("running gateway", False, f"{checked.settings_of}: {facts.rules_lack}", FULL_RULES)
     sign_in = "users sign in" if facts.rbac_enabled else "nobody signs in"
-    what = (
-        f"{judged.settings_of} on {facts.host}: {sign_in}, a BLOCK means {facts.shield_mode}, {facts.rules_count} rules"
-    )
+    where = f"{checked.settings_of} on {facts.host}"
+    what = f"{where}: {sign_in}, a BLOCK means {facts.shield_mode}, {facts.rules_count} rules"
     return Finding("running gateway", True, what)
 
 

@@ -53,62 +53,61 @@ class NewVerdicts:
         request: its id, or the id of its traffic row.
         """
 
-        def work(tx: Transaction) -> tuple[TrafficRow | None, Sequence[RiskAcceptance], _Caller | None]:
+        def work(tx: Transaction) -> NewVerdict:
             found = self._store.alerts.by_id(tx, alert) if alert and not request else None
             wanted = request or (found.request_id if found else None)
             row = self._store.traffic.find(tx, wanted) if wanted else None
+            if row is None:
+                known = "That request is not in the traffic" if request or alert else "No request was named"
+                return NewVerdict(None, None, None, (), f"{known}, so its new verdict is not known.")
+            caller = self._caller(tx, row)
+            if caller is None:
+                return _unknown(row, "its key or the policy of its key is gone")
             active = self._store.risk_acceptances.active(tx, now_at=self._clock.now_at())
-            return row, active, self._caller(tx, row) if row else None
+            return self._new_verdict(row, made, active, *caller)
 
-        row, active, caller = await self._store.db.read(work)
-        if row is None:
-            known = "That request is not in the traffic" if request or alert else "No request was named"
-            return NewVerdict(None, None, None, (), f"{known}, so its new verdict is not known.")
-        if caller is None:
-            return _unknown(row, "its key or the policy of its key is gone")
-        return self._new_verdict(row, made, active, caller)
+        return await self._store.db.read(work)
 
-    def _caller(self, tx: Transaction, row: TrafficRow) -> "_Caller | None":
+    def _caller(self, tx: Transaction, row: TrafficRow) -> tuple[Source, ShieldPolicy] | None:
+        """Return the source of a request and the policy for it, or None if its key or policy no longer exists."""
         if not row.key_prefix:
-            return _Caller(Source(row.agent or "", None), self._policy)
+            return Source(row.agent or "", None), self._policy
         key = self._store.keys.by_id(tx, row.principal_id)
         if key is None:
             return None
-        who = key.principal()
+        principal = key.principal()
         try:
-            return _Caller(Source(row.agent or who.name, who.lineage), self._policies.of(who, self._policy))
+            policy = self._policies.of(principal, self._policy)
         except PermissionDenied:
             return None
+        return Source(row.agent or principal.name, principal.lineage), policy
 
     def _new_verdict(
-        self, row: TrafficRow, made: RiskAcceptance, active: Sequence[RiskAcceptance], caller: "_Caller"
+        self,
+        row: TrafficRow,
+        made: RiskAcceptance,
+        active: Sequence[RiskAcceptance],
+        source: Source,
+        policy: ShieldPolicy,
     ) -> NewVerdict:
         stored = {one: [found for found in row.detections if _direction(found) == one] for one in Direction}
         if sum(map(len, stored.values())) < len(row.detections):
             return _unknown(row, "its findings were kept by an earlier version")
         if any(len(found) >= MOST_FINDINGS for found in stored.values()):
             return _unknown(row, f"it has {MOST_FINDINGS} findings or more, and no more are kept")
-        scoring, now_at = caller.policy.scoring, self._clock.now_at()
+        scoring, now_at = policy.scoring, self._clock.now_at()
         results, alone = [], []
         for found in stored.values():
             result = judge(map(kept_detection, found), scoring)
-            results.append(accept(result, active, scoring, source=caller.source, now_at=now_at))
-            alone.append(accept(result, (made,), scoring, source=caller.source, now_at=now_at))
+            results.append(accept(result, active, scoring, source=source, now_at=now_at))
+            alone.append(accept(result, (made,), scoring, source=source, now_at=now_at))
         left = [one for result in results for one in result.detections if one.accepted is None]
         if any(one.rule == UNSCANNABLE_RULE for one in left):
             return _unknown(row, "it has a part that the shield cannot read")
-        if any(one.category in redacted_categories(caller.policy) for one in left):
+        if any(one.category in redacted_categories(policy) for one in left):
             return _unknown(row, "the policy masks what was found, and only the text shows whether it can")
         covered = "" if _has(results, made) else _BY_ANOTHER if _has(alone, made) else _NOT_COVERED
         return _known(row, max(results, key=lambda result: result.score), covered)
-
-
-@dataclass(frozen=True, slots=True)
-class _Caller:
-    """The source of a request, and the policy for it."""
-
-    source: Source
-    policy: ShieldPolicy
 
 
 def _direction(found: Mapping[str, object]) -> object:

@@ -25,7 +25,7 @@ THIS_SHELL = "this shell"
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class CheckedGateway:
     """The gateway to check. settings_of: the id of the serving gateway, or THIS_SHELL when none serves."""
 
     settings_of: str
@@ -63,15 +63,15 @@ class Running:
         store = self._store
         await store.db.write(lambda tx: store.running.note(tx, store.instance_id, now_at, text), is_durable=False)
 
-    def judged(self, tx: Transaction) -> Judged:
+    def checked(self, tx: Transaction) -> CheckedGateway:
         """Return the gateway to check: the one that serves, else this process."""
         if not self._is_shell:
-            return Judged(self._store.instance_id, self._own())
+            return CheckedGateway(self._store.instance_id, self._own())
         found = self._store.running.newest(tx, since=self._clock.now_at() - ONLINE_MS)
         try:
-            return Judged(found[0], decode(RunningGateway, read_json(found[1].encode())))
+            return CheckedGateway(found[0], decode(RunningGateway, read_json(found[1].encode())))
         except (IndexError, InvalidRequest):  # none serves, or one of another version
-            return Judged(THIS_SHELL, self._own())
+            return CheckedGateway(THIS_SHELL, self._own())
 
     async def check_rules(self) -> None:
         """Check that this process scans with the rules of the serving gateway.
@@ -79,10 +79,10 @@ class Running:
         Raises:
             Conflict: the serving gateway has other rules.
         """
-        judged = await self._store.db.read(self.judged)
-        if judged.gateway.rules_digest != self._shield.digest:
+        checked = await self._store.db.read(self.checked)
+        if checked.gateway.rules_digest != self._shield.digest:
             raise Conflict(
-                f"The running gateway {judged.settings_of} has other rules than this program, so nothing was scanned. "
+                f"The running gateway {checked.settings_of} has other rules than this program, so nothing was scanned. "
                 "Start this program with the GATEWAY_RULES of the gateway."
             )
 
@@ -106,13 +106,11 @@ class Running:
     def _facts(self) -> ProcessFacts:
         settings, policy = self._settings, self._policy
         upstream = urlsplit(settings.upstream_url or "")
+        as_set = ("host", "rbac_enabled", "allowed_hosts", "trusted_proxies", "log_level", "mcp_enabled")
         return ProcessFacts(
-            host=settings.host,
+            **{name: getattr(settings, name) for name in as_set},
             is_loopback=is_loopback(settings.host),
             has_tls=settings.tls_cert is not None,
-            rbac_enabled=settings.rbac_enabled,
-            allowed_hosts=settings.allowed_hosts,
-            trusted_proxies=settings.trusted_proxies,
             upstream_url=f"{upstream.scheme}://{upstream.hostname}" if settings.upstream_url else None,
             is_upstream_local=is_loopback(upstream.hostname or ""),
             shield_mode=policy.mode.value,
@@ -120,12 +118,10 @@ class Running:
             tool_injection=policy.tool_injection,
             block_at=policy.scoring.block_at,
             review_at=policy.scoring.review_at,
-            log_level=settings.log_level,
             is_root=hasattr(os, "geteuid") and os.geteuid() == 0,
             rules_count=len(self._shield.rules),
             rules_lack=self.rules_lack,
             matcher=self._shield.matcher,
-            mcp_enabled=settings.mcp_enabled,
             mcp_key_chars=len(settings.mcp_api_key or ""),
         )
 

@@ -1,7 +1,8 @@
 """The settings in effect, and those that can change at run time. The edges check who may see and change them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import Field, dataclass
+from typing import Any
 
 from gateway import settings
 from gateway.domain.principals import Principal, RequestContext
@@ -58,7 +59,7 @@ class RuntimeSettings:
         changed = await self._store.db.read(
             lambda tx: {name: changed_days(self._store, tx, name) for name in CHANGEABLE}
         )
-        return tuple(self._view(row.name, changed.get(row.name)) for row in settings.rows())
+        return tuple(self._view(row, changed.get(row.name)) for row in settings.rows())
 
     async def change(
         self, principal: Principal, wanted: Mapping[str, int | None], context: RequestContext
@@ -86,8 +87,8 @@ class RuntimeSettings:
         await self._audit.commit(work)
         return await self.list()
 
-    def _view(self, name: str, changed: int | None) -> SettingView:
-        row = next(row for row in settings.rows() if row.name == name)
+    def _view(self, row: Field[Any], changed: int | None) -> SettingView:
+        name = row.name
         value = getattr(self._settings, name) if changed is None else changed
         is_secret = bool(row.metadata["secret"])
         return SettingView(
