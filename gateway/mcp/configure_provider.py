@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from gateway.domain.providers import ProviderType
 from gateway.errors import InvalidRequest
-from gateway.mcp.tool import Tool, ToolCall, ToolOutput, one_line
+from gateway.mcp.tool import Effect, Tool, ToolCall, ToolOutput, one_line
 from gateway.operations.providers import ProviderView
 from gateway.schema import encode, json_schema
 from gateway.services.provider_test import ProviderTestResult
@@ -95,9 +95,7 @@ CONFIGURE_PROVIDER = Tool(
     takes=ConfigureProvider,
     gives=lambda: json_schema(ProviderList, written=True),
     call=_configure,
-    is_read_only=False,
-    is_destructive=True,
-    is_idempotent=False,
+    effect=Effect.DESTROYS,
     is_open_world=True,
     actions={
         "list": (),

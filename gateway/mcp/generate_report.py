@@ -5,7 +5,7 @@ from typing import Annotated
 
 from gateway.domain.reports import Report, ReportFormat, ReportType
 from gateway.errors import InvalidRequest
-from gateway.mcp.tool import Tool, ToolCall, ToolOutput
+from gateway.mcp.tool import Effect, Tool, ToolCall, ToolOutput
 from gateway.schema import Bounds, ByTime, encode, json_schema
 from gateway.services.reports import NewReport
 from gateway.strict_json import read_age, read_time
@@ -71,6 +71,5 @@ GENERATE_REPORT = Tool(
     takes=GenerateReport,
     gives=lambda: json_schema(ReportMade, written=True),
     call=_generate,
-    is_read_only=False,
-    is_idempotent=False,
+    effect=Effect.WRITES,
 )

@@ -9,6 +9,7 @@ session ends, as those versions require. Everything lives in one process and is 
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from urllib.parse import parse_qs
 
 import anyio
 from anyio.abc import TaskGroup
@@ -20,7 +21,7 @@ from gateway.http.messages import HttpError, Request, Response
 from gateway.http.sse import SSE_HEADERS, EventStream, render_event
 from gateway.mcp import door, jsonrpc, stateless
 from gateway.mcp.jsonrpc import Batch, Invalid, Message
-from gateway.mcp.server import NAME, SESSION_VERSIONS, McpServer
+from gateway.mcp.server import NAME, SESSION_VERSIONS, McpServer, is_long
 from gateway.mcp.sessions import Calls, Outcome, Session, Sessions
 from gateway.mcp.tool import Notify
 from gateway.services.refusals import KEY_REFUSED
@@ -169,13 +170,13 @@ class HttpMcp:
         message = _parsed(request)
         if isinstance(message, Invalid):
             return door.faulty(message.id, message.reason, message.code)
-        session_id = _session_id(request.query)
-        if session_id is None:
+        session_id = parse_qs(request.query).get("sessionId", [""])[0]
+        if not session_id:
             reason = "Invalid request: sessionId is missing; GET /sse tells the address to send to"
             return door.faulty(_id(message), reason)
         session = self._streams.find(session_id)
         call = self._in_session(session, message, context, session.notify)
-        if _is_long(message):
+        if is_long(message):
             self._calls.start(call, session.deliver, session)
         else:
             session.deliver(await call())
@@ -202,7 +203,7 @@ class HttpMcp:
         session = self._sessions.find(session_id)
         waiting = _Waiting()
         call = self._in_session(session, message, context, waiting.notify)
-        if _is_long(message):
+        if is_long(message):
             return await self._call(request, call, session, waiting)
         return door.answered(await call())
 
@@ -232,7 +233,7 @@ class HttpMcp:
             reply = await server.handle(message, waiting.notify, context)
             return Outcome(202, None) if reply is None else Outcome(stateless.status_of(reply), server.render(reply))
 
-        return await self._call(request, call, None, waiting) if _is_long(message) else door.answered(await call())
+        return await self._call(request, call, None, waiting) if is_long(message) else door.answered(await call())
 
     async def _delete(self, request: Request, context: RequestContext) -> Response:
         session_id = request.headers.get("mcp-session-id")
@@ -260,7 +261,8 @@ class HttpMcp:
             raise
         if waiting.outcome is not None:
             return door.answered(waiting.outcome)
-        left = scope.cancel if session is None else _nothing
+        # A call in a session continues when the peer leaves.
+        left = scope.cancel if session is None else lambda: None
         return Response(200, SSE_HEADERS, stream=waiting.open_stream(left), ends_with_peer=True)
 
     def _in_session(
@@ -332,22 +334,5 @@ def _parsed(request: Request) -> Message | Batch:
     return jsonrpc.parse(request.body)
 
 
-def _is_long(message: Message | Batch) -> bool:
-    return isinstance(message, Batch) or (isinstance(message, jsonrpc.Request) and message.method == "tools/call")
-
-
 def _id(message: Message | Batch) -> jsonrpc.RequestId | None:
     return message.id if isinstance(message, jsonrpc.Request) else None
-
-
-def _session_id(query: str) -> str | None:
-    """Return the session id of the address that the endpoint event named."""
-    for part in query.split("&"):
-        name, _, value = part.partition("=")
-        if name == "sessionId" and value:
-            return value
-    return None
-
-
-def _nothing() -> None:
-    """Do nothing: a call in a session continues when the peer leaves."""

@@ -5,6 +5,7 @@ MCP sets two limits: an id is a string or an integer and never null, and `params
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from gateway.errors import InvalidJson
 from gateway.strict_json import read_json, write_json
@@ -31,6 +32,12 @@ class Request:
     id: RequestId
     method: str
     params: Mapping[str, object]
+
+    @property
+    def meta(self) -> Mapping[str, object]:
+        """The `_meta` of MCP; empty if there is none."""
+        meta = self.params.get("_meta")
+        return meta if isinstance(meta, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +74,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The `error` member of a failed request. The message repeats nothing of the peer's except names."""
+    """The `error` member of a failed request. The message repeats nothing that the peer sent except names."""
 
     code: int
     message: str
@@ -103,21 +110,18 @@ def render(reply: Reply) -> bytes:
     Raises:
         TypeError, ValueError: the result is no JSON value, or holds half of a surrogate pair.
     """
-    return write_json(_as_json(reply))
+    outcome = reply.outcome
+    if not isinstance(outcome, Fault):
+        return write_json({"jsonrpc": "2.0", "id": reply.id, "result": outcome})
+    data = {} if outcome.data is None else {"data": outcome.data}
+    return write_json(
+        {"jsonrpc": "2.0", "id": reply.id, "error": {"code": outcome.code, "message": outcome.message, **data}}
+    )
 
 
 def join(answers: Sequence[bytes]) -> bytes:
     """Join the rendered replies of a batch into one array, without a line break."""
     return b"[" + b",".join(answers) + b"]"
-
-
-def _as_json(reply: Reply) -> dict[str, object]:
-    if not isinstance(reply.outcome, Fault):
-        return {"jsonrpc": "2.0", "id": reply.id, "result": reply.outcome}
-    fault: dict[str, object] = {"code": reply.outcome.code, "message": reply.outcome.message}
-    if reply.outcome.data is not None:
-        fault["data"] = reply.outcome.data
-    return {"jsonrpc": "2.0", "id": reply.id, "error": fault}
 
 
 def _message(value: object) -> Message:
@@ -146,8 +150,5 @@ def _message(value: object) -> Message:
 
 
 def _request_id(value: object) -> RequestId | None:
-    if isinstance(value, str):
-        return value if len(value) <= ID_CHARS else None
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    return None
+    is_good = len(value) <= ID_CHARS if isinstance(value, str) else type(value) is int
+    return cast(RequestId, value) if is_good else None

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from gateway.domain.access_list import GLOBAL, MAX_ENTRY_LIMIT, EntryType, ListName
 from gateway.errors import InvalidRequest
 from gateway.field_types import Expiry
-from gateway.mcp.tool import Tool, ToolCall, ToolOutput, one_line
+from gateway.mcp.tool import Effect, Tool, ToolCall, ToolOutput, one_line
 from gateway.operations.access_list import EntryView
 from gateway.schema import encode, json_schema
 from gateway.strict_json import write_time
@@ -102,9 +102,7 @@ MANAGE_ACCESS = Tool(
     takes=ManageAccess,
     gives=lambda: json_schema(EntryList, written=True),
     call=_manage,
-    is_read_only=False,
-    is_destructive=True,
-    is_idempotent=False,
+    effect=Effect.DESTROYS,
     actions={
         "list": ("list_type", "entry_type"),
         "add": (*_NAMES, "reason", "expires_at", "force"),

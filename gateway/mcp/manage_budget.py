@@ -7,7 +7,7 @@ from typing import Annotated, Literal, cast
 from gateway.domain.budgets import BudgetScope, BudgetUnit, BudgetWindow
 from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.field_types import UntilInAYear
-from gateway.mcp.tool import Tool, ToolCall, ToolOutput, one_line
+from gateway.mcp.tool import Effect, Tool, ToolCall, ToolOutput, one_line
 from gateway.operations.budgets import BudgetView
 from gateway.schema import encode, json_schema
 from gateway.services.budgets import Percent, Reason
@@ -190,9 +190,7 @@ MANAGE_BUDGET = Tool(
     takes=ManageBudget,
     gives=lambda: json_schema(BudgetList, written=True),
     call=_manage,
-    is_read_only=False,
-    is_destructive=True,
-    is_idempotent=False,
+    effect=Effect.DESTROYS,
     actions={
         "list": (),
         "get": ("id", *_SELECTORS),

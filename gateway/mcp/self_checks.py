@@ -7,7 +7,7 @@ from gateway.domain.posture import Check, TrustAudit
 from gateway.domain.trust_audits import CHECKS
 from gateway.errors import InvalidRequest
 from gateway.mcp.lines import check_lines
-from gateway.mcp.tool import Tool, ToolCall, ToolOutput
+from gateway.mcp.tool import Effect, Tool, ToolCall, ToolOutput
 from gateway.schema import Bounds, encode, json_schema
 from gateway.services.running import THIS_SHELL
 from gateway.services.shield_tests import RunShieldTests, ShieldTestsRun
@@ -70,8 +70,7 @@ RUN_SHIELD_TESTS = Tool(
     takes=RunShieldTests,
     gives=lambda: json_schema(ShieldTestsRun, written=True),
     call=_run_tests,
-    is_read_only=False,
-    is_idempotent=False,
+    effect=Effect.WRITES,
 )
 
 
@@ -129,6 +128,5 @@ RUN_TRUST_AUDIT = Tool(
     takes=RunTrustAudit,
     gives=lambda: json_schema(TrustAudit, written=True),
     call=_run_audit,
-    is_read_only=False,
-    is_idempotent=False,
+    effect=Effect.WRITES,
 )

@@ -19,7 +19,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import GatewayError
 from gateway.mcp import jsonrpc
 from gateway.mcp.jsonrpc import Batch, Fault, Invalid, Message, Notification, Reply, Request, RequestId
-from gateway.mcp.tool import Notify, Progress, Tool, ToolCall, ToolOutput
+from gateway.mcp.tool import Effect, Notify, Progress, Tool, ToolCall, ToolOutput
 from gateway.mcp.tools import TOOLS
 
 NAME = "service"
@@ -39,6 +39,7 @@ META = "io.modelcontextprotocol/"
 _LIST_TTL_MS = 300_000
 _CLIENT_CHARS = 100
 _AUDIT_SECONDS = 1.0
+_NO_METHOD = Fault(jsonrpc.METHOD_NOT_FOUND, "Method not found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class McpServer:
                 return None
             case Invalid():
                 return Reply(message.id, Fault(message.code, message.reason))
-            case _:  # an answer to no request
+            case _:
                 return None
 
     def render(self, reply: Reply) -> bytes:
@@ -126,27 +127,23 @@ class McpServer:
             scope.cancel()
 
     async def _request(self, request: Request, notify: Notify | None, context: RequestContext | None) -> Reply | None:
-        meta = _meta(request)
+        meta = request.meta
         is_stateless = META + "protocolVersion" in meta or request.method == "server/discover"
         if request.method == "server/discover" and self._session is not None:
-            return Reply(request.id, _no_method())
-        peer: _Peer | Fault
-        if is_stateless:
-            peer = _stateless_peer(meta)
-        else:
-            peer = self._session or _Peer(OFFERED_VERSION, "")
+            return Reply(request.id, _NO_METHOD)
+        peer = _stateless_peer(meta) if is_stateless else self._session or _Peer(OFFERED_VERSION, "")
         if isinstance(peer, Fault):
             return Reply(request.id, peer)
-        outcome = (
-            await self._tool_call(request, peer, notify, context)
-            if request.method == "tools/call"
-            else self._described(request, peer)
-        )
-        if outcome is None or isinstance(outcome, Fault) or not peer.is_stateless:
-            return None if outcome is None else Reply(request.id, outcome)
-        return Reply(
-            request.id, {"resultType": "complete", **outcome, "_meta": {META + "serverInfo": _server_info(peer)}}
-        )
+        if request.method == "tools/call":
+            outcome = await self._tool_call(request, peer, notify, context)
+        else:
+            outcome = self._described(request, peer)
+        if outcome is None:
+            return None
+        if peer.is_stateless and not isinstance(outcome, Fault):
+            info = {META + "serverInfo": _server_info(peer)}
+            outcome = {"resultType": "complete", **outcome, "_meta": info}
+        return Reply(request.id, outcome)
 
     def _described(self, request: Request, peer: _Peer) -> Mapping[str, object] | Fault:
         """Answer a method that never waits. `ping` and `initialize` belong to sessions, `server/discover` does not."""
@@ -166,7 +163,7 @@ class McpServer:
                 return {}
             case "initialize" if not peer.is_stateless:
                 return self._initialize(request.params)
-        return _no_method()
+        return _NO_METHOD
 
     def _initialize(self, params: Mapping[str, object]) -> Mapping[str, object] | Fault:
         asked = params.get("protocolVersion")
@@ -195,17 +192,16 @@ class McpServer:
     ) -> Mapping[str, object] | Fault | None:
         """Run a tool under its request's id, so that the peer can cancel it. None: it was cancelled."""
         name, arguments = request.params.get("name"), request.params.get("arguments")
+        arguments = {} if arguments is None else arguments
         if not isinstance(name, str):
             return Fault(jsonrpc.INVALID_PARAMS, "Invalid params: name must be a string")
         if name not in self._tools:
             return Fault(jsonrpc.INVALID_PARAMS, "Invalid params: there is no such tool; tools/list names them")
-        if arguments is None:
-            arguments = {}
         if not isinstance(arguments, dict):
             return Fault(jsonrpc.INVALID_PARAMS, "Invalid params: arguments must be an object")
         if request.id in self._running:
             return Fault(jsonrpc.INVALID_REQUEST, "Invalid request: a call with this id is still running")
-        token = _meta(request).get("progressToken")
+        token = request.meta.get("progressToken")
         is_token = isinstance(token, str | int) and not isinstance(token, bool)
         client = peer.client or None
         context = context or RequestContext(request_id=self._gateway.ids.new("req"))
@@ -226,15 +222,15 @@ class McpServer:
             output = await self._recorded(tool, arguments, call)
         except GatewayError as error:
             is_named = error.param is None or error.param in error.message
-            return _failed(error.message if is_named else f"Argument {error.param}: {error.message}")
+            text = error.message if is_named else f"Argument {error.param}: {error.message}"
         except Exception as error:
             request_id = call.context.request_id
             call.gateway.log.error("mcp.tool_failed", error=error, tool=tool.name, request_id=request_id)
-            return _failed(f"Internal error. The log has the details under {request_id}.")
-        result: dict[str, object] = {"content": [{"type": "text", "text": output.text}], "isError": False}
-        if peer.is_structured:
-            result["structuredContent"] = output.structured
-        return result
+            text = f"Internal error. The log has the details under {request_id}."
+        else:
+            structured = {"structuredContent": output.structured} if peer.is_structured else {}
+            return {"content": [{"type": "text", "text": output.text}], "isError": False, **structured}
+        return {"content": [{"type": "text", "text": text}], "isError": True}
 
     async def _recorded(self, tool: Tool, arguments: dict[str, object], call: ToolCall) -> ToolOutput:
         """Call a tool, and record in the audit log that it was invoked, and then that it completed or failed."""
@@ -265,6 +261,11 @@ class McpServer:
         return output
 
 
+def is_long(message: Message | Batch) -> bool:
+    """Tell whether a message may take a while: a tool call, or a batch, which may hold one."""
+    return isinstance(message, Batch) or (isinstance(message, Request) and message.method == "tools/call")
+
+
 async def _audit(
     tool: Tool, stage: str, call: ToolCall, *, reason: str | None = None, details: Mapping[str, object] | None = None
 ) -> None:
@@ -280,11 +281,6 @@ async def _audit(
         details=details,
     )
     await call.gateway.audit.record(event)
-
-
-def _meta(request: Request) -> dict[str, object]:
-    meta = request.params.get("_meta")
-    return meta if isinstance(meta, dict) else {}
 
 
 def _stateless_peer(meta: Mapping[str, object]) -> _Peer | Fault:
@@ -321,9 +317,9 @@ def _tool_row(tool: Tool, peer: _Peer) -> dict[str, object]:
         "inputSchema": tool.input_schema(),
         "annotations": {
             "title": tool.title,
-            "readOnlyHint": tool.is_read_only,
-            "destructiveHint": tool.is_destructive,
-            "idempotentHint": tool.is_idempotent,
+            "readOnlyHint": tool.effect is Effect.READS,
+            "destructiveHint": tool.effect is Effect.DESTROYS,
+            "idempotentHint": tool.effect is Effect.READS,
             "openWorldHint": tool.is_open_world,
         },
     }
@@ -349,11 +345,3 @@ def _audited(tool: Tool, command: object, arguments: Mapping[str, object]) -> di
         elif isinstance(value, bool | int | float):
             kept[field.name] = value
     return kept
-
-
-def _failed(text: str) -> dict[str, object]:
-    return {"content": [{"type": "text", "text": text}], "isError": True}
-
-
-def _no_method() -> Fault:
-    return Fault(jsonrpc.METHOD_NOT_FOUND, "Method not found")

@@ -33,12 +33,12 @@ def is_stateless(message: Message | Batch, headers: Headers) -> bool:
         return False
     if message.method == "server/discover" and "mcp-session-id" not in headers:
         return True
-    return _VERSION in _meta(message)
+    return _VERSION in message.meta
 
 
 def mismatch(request: Request, headers: Headers) -> Fault | None:
     """Return the fault of a request whose headers and body differ, or lack a required field."""
-    version = _meta(request).get(_VERSION)
+    version = request.meta.get(_VERSION)
     if version is None:
         return Fault(jsonrpc.INVALID_PARAMS, f"Invalid params: _meta must hold {_VERSION}")
     if headers.get("mcp-protocol-version") != version:
@@ -55,11 +55,6 @@ def mismatch(request: Request, headers: Headers) -> Fault | None:
 def status_of(reply: Reply) -> int:
     """Return the HTTP status of a reply."""
     return _STATUS.get(reply.outcome.code, 200) if isinstance(reply.outcome, Fault) else 200
-
-
-def _meta(request: Request) -> dict[str, object]:
-    meta = request.params.get("_meta")
-    return meta if isinstance(meta, dict) else {}
 
 
 def _plain(value: str | None) -> str | None:

@@ -19,8 +19,8 @@ from anyio.lowlevel import EventLoopToken
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from gateway.mcp import jsonrpc
-from gateway.mcp.jsonrpc import Batch, Invalid, Message, Request
-from gateway.mcp.server import McpServer
+from gateway.mcp.jsonrpc import Batch, Invalid, Message
+from gateway.mcp.server import McpServer, is_long
 from gateway.signals import SignalReceiver
 
 LINE_BYTES = 8 * 1024 * 1024
@@ -183,7 +183,7 @@ async def _converse(server: McpServer, output: _Output, chunks: MemoryObjectRece
 
     async with anyio.create_task_group() as calls:
         async for message in _messages(chunks):
-            if isinstance(message, Batch) or (isinstance(message, Request) and message.method == "tools/call"):
+            if is_long(message):
                 await slots.acquire()
                 calls.start_soon(call, message)
             else:

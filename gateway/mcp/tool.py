@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from enum import Enum
 from typing import Any, cast
 
 from gateway.app import Gateway
@@ -39,7 +40,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call of a tool: the gateway, who asks, and where progress is reported."""
+    """One call of a tool: the gateway, the caller, and where progress is reported."""
 
     gateway: Gateway
     principal: Principal
@@ -67,13 +68,21 @@ class ToolOutput:
     structured: dict[str, object]
 
 
+class Effect(Enum):
+    """What a tool does to the gateway. READS: nothing that matters. WRITES: it adds. DESTROYS: it may remove."""
+
+    READS = "reads"
+    WRITES = "writes"
+    DESTROYS = "destroys"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """One tool.
 
     takes: the record of its arguments. gives: makes the JSON Schema of its structured output. call: runs it.
     actions: the arguments that each `action` uses, for a tool with several; the first is the default. The schema states
-    them, and an argument that the action does not use is refused: nothing that is asked for is ignored in silence.
+    them. An argument that the action does not use is refused, so that no request is ignored in silence.
     """
 
     name: str
@@ -82,9 +91,7 @@ class Tool:
     takes: type[Any]
     gives: Callable[[], JsonSchema]
     call: Callable[[ToolCall, Any], Awaitable[ToolOutput]]
-    is_read_only: bool = True
-    is_destructive: bool = False
-    is_idempotent: bool = True
+    effect: Effect = Effect.READS
     is_open_world: bool = False
     actions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

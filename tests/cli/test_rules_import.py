@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from gateway.bundle import NativeReport
-from gateway.cli.command import Console
 from gateway.cli import main as cli
+from gateway.cli.command import Console
 from gateway.cli.main import _parser
 from gateway.errors import SetupError
 from gateway.shield import Direction, Shield, load_rules

@@ -16,7 +16,7 @@ from gateway.domain.principals import RequestContext, local
 from gateway.errors import AuditUnavailable, GatewayError, InvalidRequest, Overloaded
 from gateway.log import Log
 from gateway.mcp.server import McpServer
-from gateway.mcp.tool import NoArguments, Tool, ToolCall, ToolOutput
+from gateway.mcp.tool import Effect, NoArguments, Tool, ToolCall, ToolOutput
 from gateway.metrics import Metrics
 from gateway.shield.detections import Severity
 
@@ -97,8 +97,7 @@ def _tool(name: str, takes: type[Any], call: Any) -> Tool:
         takes=takes,
         gives=lambda: {"type": "object"},
         call=call,
-        is_read_only=False,
-        is_destructive=True,
+        effect=Effect.DESTROYS,
     )
 
 
