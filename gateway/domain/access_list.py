@@ -10,7 +10,7 @@ and compiled globs. A list of thousands of entries costs a few look-ups.
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -240,11 +240,6 @@ class _EntryIndex:
             if version == address.version and (found := prefixes.get(number >> host_bits)) is not None:
                 return found
         return None
-
-
-def without(entries: Sequence[AccessEntry], entry_id: str) -> list[AccessEntry]:
-    """Return the entries except the one with this id."""
-    return [entry for entry in entries if entry.id != entry_id]
 
 
 def is_duplicate(first: AccessEntry, second: AccessEntry) -> bool:

@@ -1,45 +1,27 @@
-"""The access list at work: who and what may pass. Refuses and counts; changes no entry.
+"""Apply the access list: refuse requests, and count the hits of the entries. Changes no entry.
 
-The list is made ready once and kept until the store's generation moves or an entry expires, so that a change holds in
-every process at its next request. An empty list costs one attribute test a request.
+The list is indexed once. It is read again when the store's generation moves or an entry expires, so a change applies in
+every process from its next request on. An empty list costs one attribute test a request.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Protocol, TypeVar
 
 from gateway.clock import Clock
-from gateway.domain.access_list import OF_REQUEST, AccessEntry, Rules, Subject
+from gateway.domain.access_list import OF_REQUEST, AccessEntry, Decision, Rules, Subject
 from gateway.domain.hosts import linked_hosts, named_hosts
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import AccessDenied
-from gateway.llm.base import Leaf, LeafKind, Leaves, Prompt, Reply, ReplyLeaves
+from gateway.llm.base import Leaf, LeafKind, Leaves, Prompt, Reply
+from gateway.llm.openai import OpenAiDialect
 from gateway.llm.tools import called_tools, offered_tools
 from gateway.offload import ThreadOffload
+from gateway.services.routing import ProviderConnection
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
 
 LONG_CHARS = 16_384
-"""More text than this is searched for links in a thread."""
-
-
-class Named(Protocol):
-    """What the access list knows by a name."""
-
-    @property
-    def name(self) -> str:
-        """The name."""
-        ...
-
-
-Usable = TypeVar("Usable", bound=Named)
-
-
-class ReplyReader(Protocol):
-    """What finds the texts of a reply."""
-
-    def reply_leaves(self, reply: Reply) -> ReplyLeaves:
-        """Return every text of the reply."""
-        ...
+"""A longer text is searched for links in a thread."""
 
 
 class EntryDenied(AccessDenied):
@@ -54,20 +36,19 @@ class EntryDenied(AccessDenied):
 class AccessGuard:
     """The access list of this process.
 
-    rules: None while there is no entry, which is all that is looked at then. `refresh` comes first: the
-    authentication calls it for every request whose generation is another.
+    rules: None without entries. Authentication calls `refresh` when the generation has moved, before any check.
     """
 
     def __init__(self, *, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._hits: dict[str, int] = {}
-        self._aside = ThreadOffload()
-        self._seen: tuple[tuple[str, int], ...] = ()
+        self._hits: Counter[str] = Counter()
+        self._offload = ThreadOffload()
+        self._versions: tuple[tuple[str, int], ...] = ()
         self.rules: Rules | None = None
 
     def refresh(self) -> None:
-        """Read the entries again if one was changed: the generation moves with changes of other things as well.
+        """Read the entries again if one was changed: changes of other things move the generation as well.
 
         Raises:
             StoreUnavailable: they cannot be read, so nobody may pass.
@@ -75,136 +56,126 @@ class AccessGuard:
         entries = self._store.db.read_now(self._changed)
         if entries is not None:
             self.rules = Rules(entries, self._clock.now_at()) or None
-            self._seen = tuple((entry.id, entry.version) for entry in entries)
+            self._versions = tuple((entry.id, entry.version) for entry in entries)
 
     def check_caller(self, principal: Principal, context: RequestContext, now_at: int) -> None:
-        """Check address and key of a request.
+        """Check the address and the key of a request.
 
         Raises:
-            EntryDenied: one of them may not pass.
+            EntryDenied: one of them is denied.
         """
         rules = self._rules(now_at)
         if rules is None or rules.has.isdisjoint(OF_REQUEST):
             return
-        self._check(rules, Subject.ADDRESS, context.ip or "", principal.id, None)
-        self._check(rules, Subject.KEY, principal.id, principal.id, None)
+        self._check(rules, Subject.ADDRESS, context.ip or "", principal, None)
+        self._check(rules, Subject.KEY, principal.id, principal, None)
 
-    async def check_prompt(
-        self, principal: Principal, prompt: Prompt, leaves: Leaves, *, agent: str, provider: str | None = None
-    ) -> None:
-        """Check what a prompt asks for, before anything is sent: model, provider, agent, tools and links.
-
-        provider: None when `usable` has looked at it.
+    async def check_prompt(self, principal: Principal, prompt: Prompt, leaves: Leaves, *, agent: str) -> None:
+        """Check model, agent, tools and links of a prompt before anything is sent. `usable` checks the providers.
 
         Raises:
-            EntryDenied: something of it may not pass; `param` says what.
+            EntryDenied: one of them is denied; `param` names it.
         """
         rules = self._rules(self._clock.now_at())
         if rules is None:
             return
-        key_id = principal.id
-        self._check(rules, Subject.MODEL, prompt.model, key_id, "model")
-        if provider is not None:
-            self._check(rules, Subject.PROVIDER, provider, key_id, "model")
-        self._check(rules, Subject.AGENT, agent, key_id, None)
+        self._check(rules, Subject.MODEL, prompt.model, principal, "model")
+        self._check(rules, Subject.AGENT, agent, principal, None)
         if Subject.TOOL in rules.has:
             for tool in offered_tools(prompt.body):
-                self._check(rules, Subject.TOOL, tool, key_id, "tools")
-        await self._check_links(rules, leaves.texts, key_id, "messages")
+                self._check(rules, Subject.TOOL, tool, principal, "tools")
+        await self._check_links(rules, leaves.texts, principal, "messages")
 
-    def usable(self, principal: Principal, providers: Sequence[Usable]) -> Sequence[Usable]:
+    def usable(self, principal: Principal, providers: Sequence[ProviderConnection]) -> Sequence[ProviderConnection]:
         """Return those of `providers` that a caller may use.
 
         Raises:
-            EntryDenied: there are some, and none may be used.
+            EntryDenied: every one is denied.
         """
         rules = self._rules(self._clock.now_at())
         if rules is None or Subject.PROVIDER not in rules.has:
             return providers
-        found: list[Usable] = []
+        found: list[ProviderConnection] = []
         denied: EntryDenied | None = None
         for provider in providers:
             try:
-                self._check(rules, Subject.PROVIDER, provider.name, principal.id, "model")
+                self._check(rules, Subject.PROVIDER, provider.name, principal, "model")
+                found.append(provider)
             except EntryDenied as error:
                 denied = denied or error
-            else:
-                found.append(provider)
         if denied is not None and not found:
             raise denied
         return found
 
     def may_use(self, principal: Principal, subject: Subject, value: str) -> bool:
-        """Tell whether a caller may use a model or provider. Counts nothing: nobody has asked for it yet."""
+        """Return whether a caller may use a model or provider. Counts no hit."""
         rules = self._rules(self._clock.now_at())
         return rules is None or rules.decide(subject, value, principal.id).is_allowed
 
-    async def check_reply(self, principal: Principal, reply: Reply, reader: ReplyReader) -> None:
-        """Check the tools a reply calls and what it links to.
+    async def check_reply(self, principal: Principal, reply: Reply, dialect: OpenAiDialect) -> None:
+        """Check the tool calls and the links of a reply.
 
         Raises:
-            EntryDenied: something of it may not pass; nothing of the reply is to be given out.
-            UpstreamUnavailable: it holds more than can be looked through.
+            EntryDenied: one of them is denied; nothing of the reply may leave.
+            UpstreamUnavailable: the reply is too large to be searched.
         """
         rules = self._rules(self._clock.now_at())
         if rules is None:
             return
         if Subject.TOOL in rules.has:
             for tool in called_tools(reply.body):
-                self._check(rules, Subject.TOOL, tool, principal.id, None)
+                self._check(rules, Subject.TOOL, tool, principal, None)
         if Subject.DOMAIN in rules.has:
-            leaves = await self._aside.run(reader.reply_leaves, reply, is_long=reply.is_large)
+            leaves = await self._offload.run(dialect.reply_leaves, reply, is_long=reply.is_large)
             texts = [leaf for part in (*leaves.choices, leaves.outside) for leaf in part.texts]
-            await self._check_links(rules, texts, principal.id, None)
+            await self._check_links(rules, texts, principal, None)
 
     def flush_hits(self) -> None:
-        """Add what was counted to the entries, behind. What the store does not take is counted on."""
-        if not self._hits:
-            return
-        hits, self._hits = self._hits, {}
-        try:
-            self._store.db.write_behind(lambda tx: self._store.access_list.add_hits(tx, hits))
-        except StoreUnavailable:
-            for entry_id, count in hits.items():
-                self._hits[entry_id] = self._hits.get(entry_id, 0) + count
+        """Queue the hits for the store. If its queue is full, keep them for the next call."""
+        hits, self._hits = self._hits, Counter()
+        if hits:
+            try:
+                self._store.db.write_behind(lambda tx: self._store.access_list.add_hits(tx, hits))
+            except StoreUnavailable:
+                self._hits.update(hits)
 
     def _changed(self, tx: Transaction) -> tuple[AccessEntry, ...] | None:
         repository = self._store.access_list
-        return None if repository.versions(tx) == self._seen else repository.all(tx)
+        return None if repository.versions(tx) == self._versions else repository.all(tx)
 
     def _rules(self, now_at: int) -> Rules | None:
-        rules = self.rules
-        if rules is not None and now_at >= rules.until_at:
-            rules = self.rules = rules.later(now_at) or None
-        return rules
+        if self.rules is not None and now_at >= self.rules.until_at:
+            self.rules = self.rules.later(now_at) or None
+        return self.rules
 
-    def _check(self, rules: Rules, subject: Subject, value: str, key_id: str, param: str | None) -> None:
-        decision = rules.decide(subject, value, key_id)
+    def _check(self, rules: Rules, subject: Subject, value: str, principal: Principal, param: str | None) -> None:
+        self._apply(rules.decide(subject, value, principal.id), subject, param)
+
+    def _apply(self, decision: Decision, subject: Subject, param: str | None) -> None:
         entry = decision.entry
         if entry is None:
             return
         if decision.is_listed:
-            self._hits[entry.id] = self._hits.get(entry.id, 0) + 1
+            self._hits[entry.id] += 1
         if not decision.is_allowed:
             raise EntryDenied(entry, subject, is_listed=decision.is_listed, param=param)
 
-    async def _check_links(self, rules: Rules, texts: Iterable[Leaf], key_id: str, param: str | None) -> None:
-        """Check hosts: against the deny list whatever may be read as one, against the allow list what is a link.
+    async def _check_links(self, rules: Rules, texts: Iterable[Leaf], principal: Principal, param: str | None) -> None:
+        """Check hosts: whatever may be read as one against the deny list, only links against the allow list.
 
-        An allow list for every word with a dot in it would refuse file names. What describes a tool is no link of
-        anybody: schemas name their own standard.
+        An allow list for every word with a dot in it would refuse file names. The schema of a tool is no link: it names
+        its own standard.
         """
         if Subject.DOMAIN not in rules.has:
             return
         leaves = list(texts)
         is_long = sum(len(leaf.text) for leaf in leaves) > LONG_CHARS
-        for host in await self._aside.run(_named, leaves, is_long=is_long):
-            if (entry := rules.denied(Subject.DOMAIN, host, key_id)) is not None:
-                self._hits[entry.id] = self._hits.get(entry.id, 0) + 1
-                raise EntryDenied(entry, Subject.DOMAIN, is_listed=True, param=param)
-        if rules.has_allow(Subject.DOMAIN, key_id):
-            for host in await self._aside.run(_linked, leaves, is_long=is_long):
-                self._check(rules, Subject.DOMAIN, host, key_id, param)
+        for host in await self._offload.run(_named, leaves, is_long=is_long):
+            denied = rules.denied(Subject.DOMAIN, host, principal.id)
+            self._apply(Decision(denied is None, denied), Subject.DOMAIN, param)
+        if rules.has_allow(Subject.DOMAIN, principal.id):
+            for host in await self._offload.run(_linked, leaves, is_long=is_long):
+                self._check(rules, Subject.DOMAIN, host, principal, param)
 
 
 def _named(leaves: Iterable[Leaf]) -> set[str]:

@@ -1,6 +1,5 @@
-"""The access list: its entries, and the rule that a change may lock nobody out unless forced."""
+"""Keep the entries of the access list. A change that locks somebody out is refused unless it is forced."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -15,7 +14,6 @@ from gateway.domain.access_list import (
     ListName,
     is_duplicate,
     read_value,
-    without,
 )
 from gateway.domain.keys import KEEP_AT
 from gateway.domain.lock_out import shut_out
@@ -70,17 +68,14 @@ class AccessList(Resource[AccessEntry]):
     noun, nouns = "entry on the access list", "entries on the access list"
     resource_type = "access_entry"
     repository = "access_list"
+    most = MAX_ENTRIES
 
     async def page(self, wanted: EntryFilter) -> Page[AccessEntry]:
-        """Return a page of the entries, newest first, expired ones included.
-
-        Raises:
-            InvalidRequest: the limit or the cursor.
-        """
+        """Return a page of the entries, newest first, expired ones included. Raises as `Resource.page`."""
         return await self._store.db.read(lambda tx: self._store.access_list.page(tx, wanted))
 
     async def create(self, principal: Principal, new: WantedEntry, context: RequestContext) -> AccessEntry:
-        """Create an entry. It holds for every process at its next request.
+        """Create an entry. It applies in every process from the next request on.
 
         Raises:
             InvalidRequest: a field; `param` names it.
@@ -106,11 +101,7 @@ class AccessList(Resource[AccessEntry]):
                 created_by=principal.name,
                 expires_at=new.expires_at,
             )
-            others = self._store.access_list.all(tx)
-            if len(others) >= MAX_ENTRIES:
-                raise Conflict(f"The access list has {MAX_ENTRIES} entries; remove some first.")
-            _check_unique(entry, others, now_at)
-            self._check_lock_out(tx, principal, context, others, [*others, entry], force=new.force)
+            self._check_change(tx, principal, context, None, entry, force=new.force)
             return self._insert(tx, principal, context, entry)
 
         return await self._audit.commit_authority(work)
@@ -143,10 +134,7 @@ class AccessList(Resource[AccessEntry]):
                     expires_at=before.expires_at if changes.expires_at == KEEP_AT else changes.expires_at,
                 )
                 if after != before:
-                    entries = self._store.access_list.all(tx)
-                    others = without(entries, before.id)
-                    _check_unique(after, others, now_at)
-                    self._check_lock_out(tx, principal, context, entries, [*others, after], force=changes.force)
+                    self._check_change(tx, principal, context, before, after, force=changes.force)
                 return after
 
             return self._update(tx, principal, context, name, changes.version, changed)
@@ -165,8 +153,7 @@ class AccessList(Resource[AccessEntry]):
 
         def work(tx: AuthorityTransaction) -> AccessEntry:
             entry = self.find(tx, name)
-            entries = self._store.access_list.all(tx)
-            self._check_lock_out(tx, principal, context, entries, without(entries, entry.id), force=force)
+            self._check_change(tx, principal, context, entry, None, force=force)
             return self._delete(tx, principal, context, entry.id)
 
         return await self._audit.commit_authority(work)
@@ -180,13 +167,9 @@ class AccessList(Resource[AccessEntry]):
         now_at = self._clock.now_at()
 
         def work(tx: Transaction) -> AccessEntry:
-            read = self._read_value(tx, entry_type, value)
-            wanted = (list_name, entry_type, read, GLOBAL)
-            found = [
-                one
-                for one in self._store.access_list.all(tx)
-                if (one.list_name, one.entry_type, one.value, one.scope) == wanted
-            ]
+            wanted = (list_name, entry_type, self._read_value(tx, entry_type, value), GLOBAL)
+            entries = self._store.access_list.all(tx)
+            found = [one for one in entries if (one.list_name, one.entry_type, one.value, one.scope) == wanted]
             if not found:
                 raise NotFound("There is no such entry on the access list.")
             return max(found, key=lambda one: one.is_live(now_at))
@@ -203,23 +186,33 @@ class AccessList(Resource[AccessEntry]):
             "expires_at": record.expires_at,
         }
 
-    def _check_lock_out(
+    def _check_change(
         self,
         tx: Transaction,
         principal: Principal,
         context: RequestContext,
-        before: Sequence[AccessEntry],
-        after: Sequence[AccessEntry],
+        before: AccessEntry | None,
+        after: AccessEntry | None,
         *,
         force: bool,
     ) -> None:
-        """Refuse a change that locks out its maker, the callers on this host, every key or every chat, now or later."""
+        """Refuse a duplicate, and unless forced, what locks out its maker, this host, every key or every chat.
+
+        before, after: the entry that is changed; None for one that is created or removed.
+        """
+        now_at = self._clock.now_at()
+        entries = self._store.access_list.all(tx)
+        wanted = [one for one in entries if before is None or one.id != before.id]
+        if after is not None:
+            for other in wanted:
+                if other.is_live(now_at) and is_duplicate(after, other):
+                    raise Conflict(f"The entry {other.id} says this already.", param="value")
+            wanted.append(after)
         if force:
             return
-        now_at = self._clock.now_at()
         refused = shut_out(
-            before,
-            after,
+            entries,
+            wanted,
             ip=context.ip,
             key_id=principal.id if principal.kind == "key" else None,
             keys=[key.id for key in self._store.keys.all(tx) if key.status(now_at) == "active"],
@@ -247,12 +240,6 @@ class AccessList(Resource[AccessEntry]):
         except InvalidRequest as error:
             raise Conflict(error.message, param=error.param) from None
         return value, scope
-
-
-def _check_unique(entry: AccessEntry, others: Sequence[AccessEntry], now_at: int) -> None:
-    for other in others:
-        if other.is_live(now_at) and is_duplicate(entry, other):
-            raise Conflict(f"The entry {other.id} says this already.", param="value")
 
 
 def _check_scope(entry_type: EntryType, text: str) -> None:
