@@ -119,15 +119,12 @@ def from_audit(event: AuditEvent) -> OutEvent:
     return OutEvent(event.id, f"audit.{event.action}", severity, event.occurred_at, encode(event))
 
 
-def from_alert(alert: Alert) -> OutEvent:
-    """Return the outgoing form of a new alert."""
-    severity = EventSeverity(alert.severity.value)
-    return OutEvent(alert.id, "alert.opened", severity, alert.first_seen_at, encode(alert))
-
-
-def from_reopened(event: AuditEvent, alert: Alert) -> OutEvent:
-    """Return the outgoing form of an alert that was reopened. event: its audit event."""
-    return OutEvent(event.id, "alert.reopened", EventSeverity(alert.severity.value), event.occurred_at, encode(alert))
+def from_alert(alert: Alert, reopened: AuditEvent | None = None) -> OutEvent:
+    """Return the outgoing form of an alert that was opened, or of one that the audit event `reopened` is about."""
+    severity, data = EventSeverity(alert.severity.value), encode(alert)
+    if reopened is not None:
+        return OutEvent(reopened.id, "alert.reopened", severity, reopened.occurred_at, data)
+    return OutEvent(alert.id, "alert.opened", severity, alert.first_seen_at, data)
 
 
 def is_wanted(output: EventOutput, event: OutEvent) -> bool:

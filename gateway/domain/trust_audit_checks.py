@@ -22,8 +22,8 @@ FREE_LOW_BYTES = 1 << 30
 FREE_NONE_BYTES = 200 << 20
 EARLIEST_AT = 1_767_225_600_000  # 2026-01-01: an earlier time is wrong, because this version is younger
 CLOCK_SLACK_MS = 5 * 60_000
-# The words in its name tell what a tool can do. An agent with a tool that fetches text and a tool that sends or runs is
-# at risk: an instruction injected into the text can steal data.
+# Words in the name of a tool that show what it can do. An agent with a tool that fetches text and a tool that sends or
+# runs is at risk: an instruction injected into the text can steal data.
 _READS = ("read", "fetch", "browse", "search", "get", "query", "list", "inbox", "file", "retrieve")
 _ACTS = ("send", "post", "exec", "shell", "run", "write", "delete", "email", "upload", "pay", "transfer", "deploy")
 

@@ -20,7 +20,6 @@ from gateway.domain.event_outputs import (
     OutEvent,
     from_alert,
     from_audit,
-    from_reopened,
     is_wanted,
 )
 from gateway.log import Log
@@ -171,7 +170,7 @@ class EventSender:
             found = [from_audit(row)] if is_of_audit else []
             if row.action == REOPENED and "alert" in output.kinds:
                 again = self._store.alerts.by_id(tx, row.resource_id or "")
-                found += [] if again is None else [from_reopened(row, again)]
+                found += [] if again is None else [from_alert(again, row)]
             events += [(event if is_wanted(output, event) else None, (audit, alert)) for event in found]
         if not is_of_audit and len(rows) < BATCH_EVENTS:
             audit = newest_audit  # there is nothing more for it, so that the next look begins here
