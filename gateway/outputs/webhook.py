@@ -39,9 +39,7 @@ class Webhook:
         signed = webhook_headers(event.id, body, self._key, now_at=self._clock.now_at())
         headers = (*signed, ("user-agent", "gateway-webhook/1"))
         try:
-            reply = await self._post(
-                "POST", self._url, (*headers, ("user-agent", "gateway-webhook/1")), body, self._terms
-            )
+            reply = await self._post("POST", self._url, headers, body, self._terms)
         except ClientError as error:
             raise DeliveryFailed(f"The webhook got no answer: {error.reason}.") from error
         if 200 <= reply.status < 300:

@@ -45,6 +45,7 @@ class Hook:
             head, _, body = raw.partition(b"\r\n\r\n")
             lines = head.decode().split("\r\n")[1:]
             headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+            assert len(headers) == len(lines), "a header is there twice"
             while len(body) < int(headers["content-length"]):
                 body += await stream.receive()
             status = self.statuses.pop(0) if self.statuses else 200
