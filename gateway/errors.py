@@ -1,6 +1,6 @@
-"""The one tree of errors. Each carries a code of the API's error table and a sentence for a person; none knows HTTP.
+"""All error classes. Each has a code of the API's error table and a message for a person; none knows HTTP.
 
-A message never repeats a secret, a prompt or a stack: it is shown to whoever called.
+Callers see the message, so it never contains a secret, a prompt or a stack trace.
 """
 
 
@@ -9,13 +9,13 @@ class GatewayError(Exception):
 
     message: a sentence that says what is wrong and what to do.
     param: the field at fault, as a path such as ``messages[2].content``, or None.
-    retry_after_seconds: whole seconds after which trying again makes sense, or None.
+    retry_after_seconds: whole seconds after which the caller may try again, or None.
     """
 
     code = "internal_error"
 
     def __init_subclass__(cls, code: str | None = None) -> None:
-        """Set the code of a kind of error; without one it is that of its base class."""
+        """Set the code of the class. Default: the code of its base class."""
         cls.code = code or cls.code
 
     def __init__(self, message: str, *, param: str | None = None, retry_after_seconds: int | None = None) -> None:
@@ -34,7 +34,7 @@ class InvalidJson(InvalidRequest, code="invalid_json"):
 
 
 class TooManyValues(InvalidJson, code="body_too_large"):
-    """The JSON holds more values than would be read in a reasonable time."""
+    """The JSON has more values than the gateway reads in a reasonable time."""
 
 
 class UnsupportedValue(InvalidRequest, code="unsupported_value"):
@@ -50,11 +50,11 @@ class MissingApiKey(GatewayError, code="missing_api_key"):
 
 
 class InvalidApiKey(GatewayError, code="invalid_api_key"):
-    """The API key has another form or is not known."""
+    """The API key is malformed or unknown."""
 
 
 class InsufficientScope(GatewayError, code="insufficient_scope"):
-    """The API key is good but lacks the scope of the operation."""
+    """The API key is valid but lacks the scope of the operation."""
 
 
 class KeyRevoked(GatewayError, code="key_revoked"):
@@ -66,19 +66,19 @@ class KeyExpired(GatewayError, code="key_expired"):
 
 
 class NotSignedIn(GatewayError, code="not_signed_in"):
-    """There is no session, or it is over."""
+    """There is no session, or it has ended."""
 
 
 class BadCredentials(GatewayError, code="bad_credentials"):
-    """Name and password do not belong together. Says the same whether or not there is such a user."""
+    """Name and password do not match. The message is the same whether or not the user exists."""
 
 
 class CsrfFailed(GatewayError, code="csrf_failed"):
-    """The request was made by another site's page, or without the token of its session."""
+    """The request comes from another site's page, or lacks the token of its session."""
 
 
 class LoginThrottled(GatewayError, code="login_throttled"):
-    """Too many attempts failed from this address. A password was not looked at."""
+    """Too many attempts failed from this address. The gateway did not check the password."""
 
 
 class PermissionDenied(GatewayError, code="permission_denied"):
@@ -94,7 +94,7 @@ class NotFound(GatewayError, code="not_found"):
 
 
 class Conflict(GatewayError, code="conflict"):
-    """The record is in another state than the change needs."""
+    """The record is not in the state that the change needs."""
 
 
 class BodyTooLarge(GatewayError, code="body_too_large"):
@@ -102,7 +102,7 @@ class BodyTooLarge(GatewayError, code="body_too_large"):
 
 
 class UnsupportedMediaType(GatewayError, code="unsupported_media_type"):
-    """The body's type or encoding is not one the gateway reads."""
+    """The gateway does not read this content type or encoding."""
 
 
 class RateLimited(GatewayError, code="rate_limited"):
@@ -114,9 +114,9 @@ class BudgetExceeded(GatewayError, code="budget_exceeded"):
 
 
 class UpstreamUnavailable(GatewayError, code="upstream_unavailable"):
-    """The model gateway is down, late, or answered something that is no completion.
+    """The upstream is down, too slow, or sent an answer that is not a completion.
 
-    detail: the reason, for the operator and without keys; "" when there is none to tell.
+    detail: the reason for the operator, without keys; "" if there is none.
     """
 
     detail = ""
@@ -126,20 +126,20 @@ class Overloaded(GatewayError, code="overloaded"):
     """The gateway sheds load. Nothing was done."""
 
 
-class Shed(Overloaded, code="shield_unavailable"):
-    """There is more to do than can be done, and this would have waited too long for its turn."""
+class Shed(Overloaded):
+    """The gateway is at capacity, and this request would have waited too long for its turn."""
 
     def __init__(self) -> None:
-        super().__init__("The gateway has more to do than it can; try again.", retry_after_seconds=1)
+        super().__init__("The gateway is overloaded; try again.", retry_after_seconds=1)
 
 
-class ShieldUnavailable(GatewayError):
-    """The shield could not scan, so nothing was let through."""
+class ShieldUnavailable(GatewayError, code="shield_unavailable"):
+    """The shield could not scan, so the gateway refused the request."""
 
 
 class AuditUnavailable(GatewayError, code="audit_unavailable"):
-    """The audit event could not be written, so the action was refused."""
+    """The gateway could not write the audit event, so it refused the action."""
 
 
 class SetupError(GatewayError, code="setup_error"):
-    """The program cannot start as it is set up: settings, data folder, database, rules, archive."""
+    """The gateway cannot start with this setup: settings, data folder, database, rules, archive."""
