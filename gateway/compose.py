@@ -124,9 +124,8 @@ async def open_lasting(
             try:
                 yield lasting
             finally:
-                with anyio.CancelScope(shield=True):
-                    await lasting.authentication.aclose()
-                    lasting.access.flush_hits()
+                lasting.authentication.refusals.flush()
+                lasting.access.flush_hits()
         finally:
             with anyio.CancelScope(shield=True):
                 await store.aclose()

@@ -42,7 +42,7 @@ _GRACE_SECONDS = 5.0
 
 JOBS = (
     Job("flush_access_hits", 1.0, lambda gateway: gateway.access.flush_hits()),
-    Job("flush_refusals", 10.0, lambda gateway: gateway.authentication.flush_refusals(), first_seconds=8.0),
+    Job("flush_refusals", 10.0, lambda gateway: gateway.authentication.refusals.flush(), first_seconds=8.0),
     Job("check_audit_chain", 900.0, lambda gateway: gateway.audit_chain.checkpoint(), by=By.ONE),
     Job("make_reports", 60.0, lambda gateway: gateway.reports.make_due(), by=By.ONE, first_seconds=4.0),
     Job(

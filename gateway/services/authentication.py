@@ -1,8 +1,8 @@
-"""Authenticate API keys, apply their rate limits and check scopes. Refusals are audited, summed up in a flood.
+"""Authenticate API keys, apply their rate limits and check scopes. Refusals are audited; a flood of them is summed up.
 
-Only keys that exist are cached, by their SHA-256, so that wrong keys take no memory. Every request reads the store's
-generation, which each change of authority moves, in any process. A cached key is looked up again after a second, with
-the number of changes in the database: a process may be killed after its change and before it moves the generation.
+Only keys that exist are cached, by their SHA-256, so wrong keys take no memory. Every request reads the store's
+generation, which any process moves when it changes authority. After a second, a cached key is read again, with the
+number of changes in the database: a process may be killed after its change and before it moves the generation.
 """
 
 from collections.abc import Collection, Mapping
@@ -99,9 +99,7 @@ class Authentication:
         status = cached.record.status(now_at)
         if status != "active":
             raise self._refused(_ended(status), context, principal=cached.principal)
-        self._check_policy(cached.principal, context)
-        if self._access.rules is not None:
-            self._check_access(cached.principal, context, now_at)
+        self._check_principal(cached.principal, context, now_at)
         if cached.used_at is None:
             await self._record_first_use(cached, context, now_at)
         elif now_at - cached.used_at >= _RECORD_USE_MS:
@@ -134,14 +132,6 @@ class Authentication:
             return
         raise self._refused(_lacking(needs), context, principal=principal)
 
-    def flush_refusals(self) -> None:
-        """Record the refusals that were only counted."""
-        self.refusals.flush()
-
-    async def aclose(self) -> None:
-        """Record the refusals that were only counted."""
-        self.flush_refusals()
-
     def _find(self, digest: str, now_seconds: float) -> _CachedKey | None:
         if now_seconds >= self.refusals.due_seconds:
             self.refusals.flush()
@@ -150,12 +140,12 @@ class Authentication:
         cached = self._cached.get(digest)
         if cached is not None and now_seconds < cached.recheck_seconds:
             return cached
-        meta, keys = self._store.meta, self._store.keys
-        changes, record = self._store.db.read_now(
-            lambda tx: (meta.changes_of_authority(tx), keys.by_digest(tx, digest))
+        store = self._store
+        changes, record = store.db.read_now(
+            lambda tx: (store.meta.changes_of_authority(tx), store.keys.by_digest(tx, digest))
         )
         if changes != self._changes:
-            self._store.generation.bump()  # so that every worker drops its cache
+            store.generation.bump()  # so that every worker drops its cache
             return self._find(digest, now_seconds)
         if record is None:
             self._cached.pop(digest, None)
@@ -163,9 +153,8 @@ class Authentication:
         used_at = record.last_used_at
         if cached is not None and cached.used_at is not None:
             used_at = max(used_at or 0, cached.used_at)  # the cached time may still be in the queue of the writer
-        fresh = _CachedKey(record, record.principal(), used_at, now_seconds + _RECHECK_SECONDS)
-        self._cached[digest] = fresh
-        return fresh
+        self._cached[digest] = _CachedKey(record, record.principal(), used_at, now_seconds + _RECHECK_SECONDS)
+        return self._cached[digest]
 
     def _refresh(self) -> None:
         """Drop the cache. Generation and count are read first, so that a later change causes another refresh."""
@@ -177,19 +166,16 @@ class Authentication:
             self._policies.refresh()
         self._generation, self._changes = generation, changes
 
-    def _check_policy(self, principal: Principal, context: RequestContext) -> None:
-        if self._policies is None:
-            return
+    def _check_principal(self, principal: Principal, context: RequestContext, now_at: int) -> None:
+        """Check that the policy of a key exists, and the access list."""
         try:
-            self._policies.of(principal, DEFAULT_SHIELD_POLICY)
-        except PermissionDenied as error:
-            raise self._refused(error, context, principal=principal, details={"policy": principal.policy}) from None
-
-    def _check_access(self, principal: Principal, context: RequestContext, now_at: int) -> None:
-        try:
+            if self._policies is not None:
+                self._policies.of(principal, DEFAULT_SHIELD_POLICY)
             self._access.check_caller(principal, context, now_at)
         except EntryDenied as error:
             raise self._refused(error, context, principal=principal, details={"access_entry": error.entry.id}) from None
+        except PermissionDenied as error:
+            raise self._refused(error, context, principal=principal, details={"policy": principal.policy}) from None
 
     async def _record_first_use(self, cached: _CachedKey, context: RequestContext, now_at: int) -> None:
         record = cached.record
@@ -210,9 +196,8 @@ class Authentication:
         cached.used_at = now_at
 
     def _record_use(self, cached: _CachedKey, now_at: int) -> None:
-        key_id = cached.record.id
         try:
-            self._store.db.write_behind(lambda tx: self._store.keys.mark_used(tx, key_id, now_at=now_at))
+            self._store.db.write_behind(lambda tx: self._store.keys.mark_used(tx, cached.record.id, now_at=now_at))
         except StoreUnavailable:
             return  # the next request tries again
         cached.used_at = now_at

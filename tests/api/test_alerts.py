@@ -236,7 +236,7 @@ async def test_somebody_who_tries_out_keys_is_one_alert(site: Site) -> None:
     for number in range(60):
         answer = await site.ask("GET", "/api/v1/alerts", key=f"svc_{number % 2:040x}")
         assert answer["status"] == 401
-    site.gateway.authentication.flush_refusals()
+    site.gateway.authentication.refusals.flush()
     await site.settled()
     (alert,) = (await site.ask("GET", "/api/alerts?source=auth"))["data"]
     assert (alert["rule"], alert["severity"]) == ("many-invalid-keys", "high")
@@ -246,7 +246,7 @@ async def test_somebody_who_tries_out_keys_is_one_alert(site: Site) -> None:
 async def test_a_few_wrong_keys_are_no_alert(site: Site) -> None:
     for _ in range(5):
         await site.ask("GET", "/api/v1/alerts", key=f"svc_{1:040x}")
-    site.gateway.authentication.flush_refusals()
+    site.gateway.authentication.refusals.flush()
     await site.settled()
     assert (await site.ask("GET", "/api/alerts?source=auth"))["data"] == []
 

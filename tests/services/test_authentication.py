@@ -294,7 +294,7 @@ async def test_repeated_refusals_are_told_at_the_end(house: House) -> None:
     for _ in range(5):
         with pytest.raises(InvalidApiKey):
             await house.enter(UNKNOWN)
-    await house.authentication.aclose()
+    house.authentication.refusals.flush()
     newest = (await house.events("api_key_refused"))[0]
     assert newest.reason == "repeated"
     assert newest.details["refusals"] == [
