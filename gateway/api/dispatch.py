@@ -66,7 +66,7 @@ class Dispatch:
     async def check(self, request: Request) -> Response | None:
         """Check a request by its head, before the server reads a large body.
 
-        None: the request may come in. It then counts against the rate of its key. `handle` checks the key again,
+        None: the request is admitted. It then counts against the rate of its key. `handle` checks the key again,
         because it may be revoked while the body arrives.
         """
         call = _Call(self._new_id("req"))
@@ -184,7 +184,7 @@ class Dispatch:
             return ANONYMOUS
         except GatewayError as error:
             if not is_optional or isinstance(error, Overloaded):
-                raise  # also where no key can be looked up: the sender of a key needs to know
+                raise  # also when no key can be looked up: the sender of a key needs to know
             return ANONYMOUS  # a wrong key gets the anonymous answer, so that the answer is no oracle
         return principal
 

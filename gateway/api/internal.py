@@ -42,7 +42,7 @@ class InternalDoor:
             return self._enter(door, request, token)
         except NotSignedIn as error:
             if token is None:
-                raise  # the page only asks whether somebody is signed in
+                raise  # the page only asks whether a user is signed in
             raise self._noted(error, context) from None
         except GatewayError as error:
             raise self._noted(error, context) from None

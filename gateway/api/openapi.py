@@ -17,7 +17,7 @@ from gateway.api.openapi_schemas import (
     TEXT,
     closed,
 )
-from gateway.api.reading import IF_MATCH_PATTERN, names_of, places_of
+from gateway.api.reading import IF_MATCH_PATTERN, names_of, path_fields
 from gateway.api.responses import STATUS_BY_CODE
 from gateway.domain.report_text import CONTENT_TYPES as REPORT_TYPES
 from gateway.operations.operation import Answer, Door, Operation, Parameter
@@ -102,8 +102,8 @@ def _describe(operation: Operation, settings: Settings) -> dict[str, object]:
     }
     body = _body(operation, settings)
     if body is not None:
-        # A row with places in its path may be sent without a body when no field of one must be there.
-        is_needed = bool(body.get("required", True)) or not places_of(operation)
+        # A row with fields in its path may be sent without a body when the body has no required field.
+        is_needed = bool(body.get("required", True)) or not path_fields(operation)
         described["requestBody"] = {"required": is_needed, "content": {"application/json": {"schema": body}}}
     return described
 
@@ -123,8 +123,8 @@ def _security(operation: Operation, settings: Settings) -> list[dict[str, list[s
 def _route_parameters(operation: Operation) -> list[dict[str, object]]:
     """Return what a row takes from its path and from `If-Match`."""
     found: list[dict[str, object]] = [
-        {"name": place, "in": "path", "required": True, "description": "Its id.", "schema": _ID}
-        for place in places_of(operation)
+        {"name": name, "in": "path", "required": True, "description": "Its id.", "schema": _ID}
+        for name in path_fields(operation)
     ]
     if "version" in names_of(operation):
         about = "The version that is to be changed; any other is refused with 409."
@@ -149,12 +149,12 @@ def _body(operation: Operation, settings: Settings) -> JsonSchema | None:
     if operation.takes is None:
         return CHAT_REQUEST
     schema = json_schema(operation.takes)
-    places = places_of(operation)
+    in_path = path_fields(operation)
     all_properties: JsonSchema = schema["properties"]  # type: ignore[assignment]
     properties: dict[str, JsonSchema] = {
         name: one  # type: ignore[misc]
         for name, one in all_properties.items()
-        if name not in places
+        if name not in in_path
     }
     # Said in words: a text over this may be over the limit of bytes as well, which is another refusal (413).
     for name, setting in (operation.max_chars or {}).items():
@@ -162,7 +162,7 @@ def _body(operation: Operation, settings: Settings) -> JsonSchema | None:
         properties[name] = properties[name] | {
             "description": f"{about} At most {getattr(settings, setting)} characters.".lstrip()
         }
-    required: list[str] = [name for name in schema["required"] if name not in places]  # type: ignore[attr-defined]
+    required: list[str] = [name for name in schema["required"] if name not in in_path]  # type: ignore[attr-defined]
     kinds: JsonSchema = {"anyOf": list(operation.kinds)} if operation.kinds else {}
     return schema | {"properties": properties, "required": required} | kinds
 
@@ -181,7 +181,7 @@ def _responses(operation: Operation) -> dict[str, object]:
     codes = _EVERY_CODE + operation.fails + _door_codes(operation)
     if _takes_body(operation):
         codes += _BODY_CODES
-    if places_of(operation):
+    if path_fields(operation):
         codes += ("not_found",)
     if operation.door.is_internal and operation.route[0] in ("POST", "PATCH"):
         codes += ("conflict",)
@@ -206,7 +206,7 @@ def _takes_body(operation: Operation) -> bool:
     """Tell whether a row reads a body: it does if its path and query do not hold every field."""
     if operation.name == "chat.completions":
         return True
-    return not operation.query and bool(names_of(operation) - set(places_of(operation)))
+    return not operation.query and bool(names_of(operation) - set(path_fields(operation)))
 
 
 def _error(description: str) -> dict[str, object]:

@@ -15,7 +15,7 @@ LARGE_BYTES = 65_536
 
 _NAME_CHARS = 64
 _HEX = frozenset("0123456789abcdefABCDEF")
-_PLACE = re.compile(r"\{(\w+)\}")
+_PATH_FIELD = re.compile(r"\{(\w+)\}")
 IF_MATCH_PATTERN = '^(?:\\*|(?:W/)?"?([0-9]{1,10})"?)$'
 """A version as an entity tag, with or without its quotes, or ``*`` for any (RFC 9110 section 13.1.1)."""
 _IF_MATCH = re.compile(IF_MATCH_PATTERN[1:-1])
@@ -60,10 +60,10 @@ def read_query(query: str, parameters: Mapping[str, Parameter], *, now_at: int) 
     return values
 
 
-def places_of(operation: Operation) -> dict[str, int]:
+def path_fields(operation: Operation) -> dict[str, int]:
     """Return the fields in the row's path template, each with the index of its segment."""
     segments = operation.route[1].split("/")
-    return {found[1]: index for index, text in enumerate(segments) if (found := _PLACE.fullmatch(text))}
+    return {found[1]: index for index, text in enumerate(segments) if (found := _PATH_FIELD.fullmatch(text))}
 
 
 def names_of(operation: Operation) -> frozenset[str]:
@@ -72,7 +72,7 @@ def names_of(operation: Operation) -> frozenset[str]:
     return frozenset(one.name for one in given if one.metadata.get("json_name", one.name) is not None)
 
 
-def folder(operation: Operation) -> Callable[[Request], object]:
+def body_reader(operation: Operation) -> Callable[[Request], object]:
     """Return the function from a request to the object that the record of `operation` is decoded from.
 
     The object has the fields of the body, those of the path, and the version of `If-Match`. The body may be left out
@@ -80,30 +80,30 @@ def folder(operation: Operation) -> Callable[[Request], object]:
     """
     assert operation.takes is not None, operation.name
     of_record = fields(operation.takes)  # type: ignore[arg-type]  # every record is a dataclass
-    places, names = places_of(operation), names_of(operation)
+    in_path, names = path_fields(operation), names_of(operation)
     has_version = "version" in names
-    if not places and not has_version:
+    if not in_path and not has_version:
         return read_body
     may_be_empty = all(
         field.default is not MISSING or field.default_factory is not MISSING
         for field in of_record
-        if field.name not in places
+        if field.name not in in_path
     )
 
-    def fold(request: Request) -> object:
+    def read(request: Request) -> object:
         body = {} if may_be_empty and not request.body else read_body(request)
         if not isinstance(body, dict):
             return body
-        for name in places:
+        for name in in_path:
             if name in body:
-                raise InvalidRequest(f"{name} stands in the path and is no field of the body.", param=name)
+                raise InvalidRequest(f"{name} is part of the path, and no field of the body.", param=name)
         path = request.path.split("/")
-        folded = body | {name: path[index] for name, index in places.items()}
+        merged = body | {name: path[index] for name, index in in_path.items()}
         if has_version and (sent := request.headers.get("if-match")) is not None:
-            folded["version"] = _agreed(_version(sent), body.get("version"))
-        return folded
+            merged["version"] = _agreed(_version(sent), body.get("version"))
+        return merged
 
-    return fold
+    return read
 
 
 def _is_json(content_type: str | None) -> bool:

@@ -8,7 +8,7 @@ from gateway.api.chat import ChatEdge
 from gateway.api.documents import DocumentEdge
 from gateway.api.feed import FeedEdge
 from gateway.api.plain import PlainEdge
-from gateway.api.reading import LARGE_BYTES, folder, places_of, read_query
+from gateway.api.reading import LARGE_BYTES, body_reader, path_fields, read_query
 from gateway.api.responses import envelope_response, json_response
 from gateway.api.signin import SignInEdge
 from gateway.api.static import StaticEdge
@@ -100,25 +100,25 @@ def _taking(gateway: Gateway, operation: Operation) -> Callable[[Request], objec
     clock = gateway.clock
     if operation.takes is None or parameters:
         make = operation.takes
-        places = places_of(operation)
+        in_path = path_fields(operation)
 
         def take_query(request: Request) -> object:
             values = read_query(request.query, parameters, now_at=clock.now_at()) if request.query else {}
             if make is None:
                 return None
-            if places:
+            if in_path:
                 path = request.path.split("/")
-                values |= {name: path[index] for name, index in places.items()}
+                values |= {name: path[index] for name, index in in_path.items()}
             return make(**values)
 
         return take_query
     decode = decoder(operation.takes, now=clock.now_at)
-    fold = folder(operation)
+    read = body_reader(operation)
 
     def take_body(request: Request) -> object:
         if request.query:
             read_query(request.query, parameters, now_at=0)
-        return decode(fold(request))
+        return decode(read(request))
 
     return take_body
 

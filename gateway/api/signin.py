@@ -69,7 +69,7 @@ class SignInEdge:
         )
 
     def _found(self, request: Request) -> SignedIn:
-        """Return the session of the cookie. Without RBAC nobody has looked it up yet.
+        """Return the session of the cookie. Without RBAC the dispatch has not looked it up.
 
         Raises:
             NotSignedIn: there is none.

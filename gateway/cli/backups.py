@@ -31,7 +31,7 @@ from gateway.services.backup_revivals import Change, Revivals
     "backup",
     "Write the whole database to one file, while serving.",
     "/var/backups/gateway-2026-01-31.backup",
-    argument("file", metavar="FILE", help="new file to write; its owner alone may read it"),
+    argument("file", metavar="FILE", help="new file to write, readable only by its owner"),
     has_json=True,
 )
 def _backup(options: argparse.Namespace, console: Console) -> int:
@@ -118,7 +118,7 @@ def _print_revivals(revivals: Revivals, data_dir: str, console: Console) -> None
     )
     if not revivals.is_known:
         console.note(
-            "the present database was missing or unreadable, so nobody can tell what was revoked since the backup; "
+            "the present database was missing or unreadable, so it is unknown what was revoked since the backup; "
             "check keys list and users list"
         )
 

@@ -1,7 +1,7 @@
 """Compile a source file to the `.pyc` that an archive holds. The build writes these files; `verify` compares them.
 
 The `.pyc` files are hash-based and unchecked, because the manifest of the archive already covers every member. They
-leave out what nobody reads in production: columns, docstrings and the types of arguments. Together these are a third of
+leave out what production does not use: columns, docstrings and the types of arguments. Together these are a third of
 the size, and a process would keep 5 MB of them.
 
 `marshal` marks an object that something else in the process also refers to. The compiler shares names with all loaded

@@ -110,7 +110,7 @@ def with_gateway(options: argparse.Namespace, work: Work) -> int:
 
 
 def with_records(options: argparse.Namespace, work: Work) -> int:
-    """Do the work with the services of `Lasting` alone: they load no rules, so a broken rule file stops nobody."""
+    """Do the work with only the services of `Lasting`: they need no rules, so it succeeds with a broken rule file."""
     config = load_settings(options).settings
 
     async def run() -> int:

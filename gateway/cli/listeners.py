@@ -1,4 +1,4 @@
-"""The sockets that `serve` answers on: bound by itself, or handed over by whoever started it (socket activation)."""
+"""The sockets that `serve` answers on: bound by the gateway, or passed in by its parent process (socket activation)."""
 
 import re
 import socket
@@ -21,11 +21,11 @@ def open_listener(config: Settings, given: int | None = None) -> socket.socket:
 
 
 def open_mcp_listener(config: Settings, given: int | None = None) -> socket.socket | None:
-    """Bind the port of MCP, on this host alone, or take the socket that was given. None: it is not enabled.
+    """Bind the port of MCP, on the loopback address, or take the socket that was given. None: it is not enabled.
 
     Raises:
-        SetupError: there is no key, or it is too short, or no header can carry it; or the port is taken; or others can
-            reach it.
+        SetupError: the key is missing, too short, or not fit for a header; the port is taken; or other hosts can reach
+            it.
     """
     if not config.mcp_enabled:
         if given is not None:

@@ -96,7 +96,7 @@ def run(options: argparse.Namespace, native: NativeReport) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        sys.stderr.close()  # nobody reads the output any more
+        sys.stderr.close()  # the reader of the output is gone
     except OSError as error:
         name = shown(str(error.filename or ""), 200)
         console.note(f"gateway: {error.strerror or 'a file or socket failed'}: {name}".rstrip(": "))

@@ -59,7 +59,7 @@ _KEYS = commands_of(
     "id (key_…) or prefix (svc_…) of the key",
     Row(
         "create",
-        "Create an API key; it is printed once, alone on stdout.",
+        "Create an API key; it is printed once, as the only output on stdout.",
         "--name ci --scopes shield:scan --expires 90d",
         flags=(
             Flag("name", "what the key is for"),
@@ -100,7 +100,7 @@ _USERS = commands_of(
     "id (usr_…) or name of the user",
     Row(
         "create",
-        "Create a user; a generated password is printed once, alone on stdout.",
+        "Create a user; a generated password is printed once, as the only output on stdout.",
         "--username alice --role operator",
         flags=(Flag("username", "what the user signs in with"), "role", _FROM_STDIN),
         before=_password,

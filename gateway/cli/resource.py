@@ -183,7 +183,7 @@ def _run(row: Row, operation: Operation, options: argparse.Namespace, console: C
 
 @contextmanager
 def _naming(flags: Sequence[Flag]) -> Iterator[None]:
-    """Name the flag in place of its field in a refusal."""
+    """Name the flag instead of its field in a refusal."""
     words = {flag.field: flag.word for flag in flags if flag.sets is None}
     try:
         yield

@@ -55,10 +55,10 @@ AGENT_OPERATIONS = (
         verb="find",
         takes=AgentFilter,
         query=(
-            choice("status", AgentStatus, "Where the agent stands."),
-            choice("source", AgentSource, "How the gateway came to know it."),
-            choice("risk", AgentRisk, "How much it should be looked at."),
-            text("search", "Found without regard to case in name, owner, role or tags."),
+            choice("status", AgentStatus, "The status of the agent."),
+            choice("source", AgentSource, "How the gateway learned of it."),
+            choice("risk", AgentRisk, "How much attention it needs."),
+            text("search", "Text in name, owner, role or tags, in any case."),
             *paging(MAX_AGENT_LIMIT),
         ),
     ),
@@ -71,7 +71,7 @@ AGENT_OPERATIONS = (
     _AGENTS.row(
         "import",
         "POST /import",
-        "Bring in a list of `agents`: new ones are made, known ones changed; all of it or nothing.",
+        "Import a list of `agents`: creates new ones, changes known ones; all of them or none.",
         takes=AgentList,
         gives=Imported,
         call=lambda gateway, who, command, context: gateway.agents.import_list(who, command.agents, context),

@@ -18,8 +18,8 @@ from gateway.schema import JsonSchema, encode, json_schema
 from gateway.shield.detections import Severity
 
 ALERT_FILTERS = (
-    choice("status", AlertStatus, "Where the alert stands."),
-    choice("severity", Severity, "How grave it is."),
+    choice("status", AlertStatus, "The status of the alert."),
+    choice("severity", Severity, "The severity of the alert."),
     choice("source", AlertSource, "Which part of the gateway raised it."),
     choice("scope", ("active", "terminal", "all"), "Alerts to act on, the others, or all (default)."),
     request_id(),
@@ -49,9 +49,9 @@ ALERT_OPERATIONS = (
         takes=AlertFilter,
         query=(
             *ALERT_FILTERS,
-            text("rule", "The rule it was raised under."),
+            text("rule", "The rule that raised it."),
             text("agent", "The agent it is about."),
-            text("assigned_to", "Who looks after it."),
+            text("assigned_to", "The person who handles it."),
         ),
     ),
     _ALERTS.show(

@@ -10,14 +10,14 @@ from gateway.services.audit_chain import ChainStatus
 from gateway.services.audit_export import ExportFormat
 
 EXPORT_FILTERS = (
-    text("source", "Which part saw it, such as `api`, `shield`, `mcp` or `cli`."),
+    text("source", "The part of the gateway that recorded it, such as `api`, `shield`, `mcp` or `cli`."),
     text("action", "What was done, such as `api_key_created`."),
-    text("actor", "The name of who did it."),
-    text("resource_type", "The kind of thing it was done to."),
+    text("actor", "The name of the actor."),
+    text("resource_type", "The kind of resource."),
     time("since", "At or after: an RFC 3339 time, a date, or an age such as 24h."),
     time("until", "At or before: an RFC 3339 time, a date, or an age such as 24h."),
-    texts("exclude_actions", "Actions to leave out, with commas between."),
-    text("search", "Found in any case in action, actor, agent, key, address, request id, resource or details."),
+    texts("exclude_actions", "Actions to leave out, separated by commas."),
+    text("search", "Text, in any case, in action, actor, agent, key, address, request id, resource or details."),
     request_id(),
 )
 AUDIT_FILTERS = (*EXPORT_FILTERS, *paging(MAX_AUDIT_LIMIT))

@@ -22,7 +22,7 @@ from gateway.services.budgets import ChangedBudget, WantedBudget, WantedOverride
 
 @dataclass(frozen=True, slots=True)
 class OverrideView:
-    """A higher limit until a time. by: the name of whoever raised it."""
+    """A higher limit until a time. by: the name of the person who raised it."""
 
     limit: float
     until_at: int = field(metadata={"json_name": "until"})
@@ -128,7 +128,7 @@ BUDGET_OPERATIONS = (
         ),
     ),
     _BUDGETS.show(
-        "Show one budget and how it stands.",
+        "Show one budget and its state.",
         call=show_budget,
     ),
     _BUDGETS.change(
@@ -143,7 +143,7 @@ BUDGET_OPERATIONS = (
     _BUDGETS.row(
         "override.end",
         "DELETE /{id}/override",
-        "Let the limit of a budget hold again before its override ends.",
+        "End the override of a budget early, so that its usual limit holds again.",
         takes=ById,
         call=end_override,
     ),

@@ -9,7 +9,7 @@ PROBE_OPERATIONS = (
         "health",
         "GET /api/v1/health",
         None,
-        "Tell whether the service answers. A good key adds version, uptime and checks; a wrong one nothing.",
+        "Tell whether the service answers. A good key adds version, uptime and checks.",
         door=Door.OPTIONAL,
         answer=Answer.BARE,
     ),
@@ -31,7 +31,7 @@ PROBE_OPERATIONS = (
     ),
 )
 
-_FILE = "Return a file of the dashboard, which never changes under its path."
+_FILE = "Return a file of the dashboard. The file of a path never changes."
 PAGE_OPERATIONS = tuple(
     row(name, route, None, summary, door=Door.PAGE, answer=Answer.BARE)
     for name, route, summary in (
@@ -46,7 +46,7 @@ FEED_OPERATIONS = (
         "feed",
         "GET /api/feed",
         None,
-        "Follow traffic and alerts as server-sent events, as far as the caller may see them.",
+        "Stream the traffic and alerts that the caller may see, as server-sent events.",
         answer=Answer.BARE,
         has_secret=True,  # a stream, which is never compressed
     ),

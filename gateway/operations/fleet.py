@@ -46,7 +46,7 @@ _FLEET = row(
     takes=FleetFilter,
     gives=FleetView,
     call=lambda gateway, who, wanted, context: gateway.fleet.view(wanted.since),
-    query=(time("since", "Heard of at or after: an RFC 3339 time, a date, or an age such as 5m."),),
+    query=(time("since", "Seen at or after: an RFC 3339 time, a date, or an age such as 5m."),),
 )
 _PEERS = Noun(
     "fleet.peers",
@@ -60,10 +60,10 @@ _PEERS = Noun(
 PUBLIC_FLEET_OPERATIONS = (public(_FLEET, "fleet.show", Scope.FLEET_READ),)
 FLEET_OPERATIONS = (
     _FLEET,
-    _PEERS.list("List the other gateways that are asked over HTTP, oldest first."),
+    _PEERS.list("List the other gateways that this one polls over HTTP, oldest first."),
     _PEERS.create(
         WantedPeer,
-        "Add a gateway to ask: `name`, `url`, `api_key` (a reference or a key of its own), `allow_private`?.",
+        "Add a gateway to poll: `name`, `url`, `api_key` (a reference or a key of its own), `allow_private`?.",
     ),
-    _PEERS.remove("Stop asking a gateway, and forget its key."),
+    _PEERS.remove("Stop polling a gateway, and delete its key."),
 )

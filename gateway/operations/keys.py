@@ -130,7 +130,7 @@ KEY_OPERATIONS = (
     _KEYS.row(
         "rotate",
         "POST /{id}/rotate",
-        "Make a key that takes this one's place; this one is revoked after `grace_seconds` (24 h).",
+        "Create a key that replaces this one, which is revoked after `grace_seconds` (24 h).",
         takes=RotateKey,
         gives=RotatedKeyView,
         call=rotate_key,

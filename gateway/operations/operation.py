@@ -1,6 +1,6 @@
-"""The shape of one row: an operation, its parameters, and who may use it. No row stands here.
+"""The shape of one row: an operation, its parameters, and who may use it. Defines no operation.
 
-Routes, OpenAPI, the README's tables and the tests of permission are read from the rows.
+Routes, OpenAPI, the README's tables and the tests of permissions are derived from the rows.
 """
 
 import re
@@ -19,26 +19,26 @@ MAX_FILTER_CHARS = 200
 MAX_CURSOR_CHARS = 512
 
 ANONYMOUS = Principal(kind="key", id="", name="anonymous", scopes=frozenset(), permissions=frozenset())
-"""Whoever calls an operation that needs no key, without one."""
+"""A caller without a key, of an operation that needs none."""
 
 Call = Callable[[Gateway, Principal, Any, RequestContext], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
 class ById:
-    """What a row takes that is told all by its path: the id in the place ``{id}``."""
+    """What a row takes whose path holds everything: the id, written ``{id}``."""
 
     id: str
 
 
 class Door(Enum):
-    """Who may come in. Every row says it; none is open by omission.
+    """Who is admitted. Every row names a door, so none is open by omission.
 
-    KEY: whoever has an API key with the row's scope. OPTIONAL: everybody, and a good key is told more.
-    LOOPBACK: this host's own user, and whoever has a key with the row's scope. OPEN: everybody.
-    SESSION: a signed-in user with the row's permission, or any of them if it names none. SIGN_IN: whoever may sign in.
-    PAGE: whoever may see the page on which one signs in; it holds nothing of the gateway.
-    With `RBAC_ENABLED` off these three are for this host's own user, who need not sign in.
+    KEY: callers with an API key of the row's scope. OPTIONAL: everybody; callers with a good key get more.
+    LOOPBACK: this host's own user, and callers with a key of the row's scope. OPEN: everybody.
+    SESSION: a signed-in user with the row's permission, or any signed-in user if the row names none.
+    SIGN_IN: users who sign in. PAGE: everybody who may load the page for signing in, which holds no data.
+    With `RBAC_ENABLED` off, the last three admit only this host's own user, who need not sign in.
     """
 
     KEY = "key"
@@ -56,7 +56,7 @@ class Door(Enum):
 
 
 class Answer(Enum):
-    """How the value of an operation is wrapped. DATA and PAGE: in the envelope; BARE: as it is."""
+    """How the result of an operation is wrapped. DATA and PAGE: in the envelope; BARE: as it is."""
 
     DATA = "data"
     PAGE = "page"
@@ -69,7 +69,6 @@ class Parameter:
 
     read: from its text and the time (Unix milliseconds) to the value of the filter's field of the same name; raises
     InvalidRequest. schema: JSON Schema of the text as sent; None when no schema can tell a good text from a bad one.
-    is_required: whether it must be there.
     """
 
     name: str
@@ -81,20 +80,20 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One thing the gateway can be asked to do.
+    """One thing that the gateway can be asked to do.
 
-    name: unique, and the operationId of the OpenAPI document. route: method and path template. needs: the scope, or on
-    the internal API the permission, without which nobody comes in.
-    takes: the record made of the body or, with `query`, of the query. None: neither is looked at. What stands in the
-    places of the path template goes into its fields of the same names, and `If-Match` into `version`.
-    gives: the record of the answer (of one item, for a page); `write` and `schema` replace what `gateway.schema` makes
-    of it. status: of the good answer. call: None when an edge answers by itself (chat, metrics, the OpenAPI document).
+    name: unique, and the operationId of the OpenAPI document. route: method and path template. needs: the scope or, on
+    the internal API, the permission that a caller must have.
+    takes: the record made of the body or, with `query`, of the query. None: neither is read. Parts of the path fill the
+    fields of the same names, and `If-Match` fills `version`.
+    gives: the record of the answer (of one item, for a page); `write` and `schema` replace what `gateway.schema`
+    derives from it. status: of a good answer. call: None when an edge answers by itself (chat, metrics, sign-in).
     body_setting: name of the setting that bounds the body. fails: codes beyond those that every row of its door has.
-    has_secret: whether the answer carries a secret, and so is never compressed. is_openai: whether the clients are
-    those of the OpenAI API, who add query parameters of their own and read their own names of the rate headers.
+    has_secret: whether the answer carries a secret, and so is never compressed. is_openai: whether its clients are
+    those of the OpenAI API, which add query parameters of their own and read their own names of the rate headers.
     max_chars: settings that bound texts of the body, by field; the service enforces them.
-    kinds: what the body may be, where fields depend on each other: it fits one of these schemas as well. For the
-    document alone; the service says it in its own words.
+    kinds: schemas of which the body must fit one, where fields depend on each other. They are for the OpenAPI document
+    only; the service checks the same and refuses in its own words.
     """
 
     name: str
@@ -141,11 +140,11 @@ def request_id() -> Parameter:
 
 
 def texts(name: str, about: str) -> Parameter:
-    """Return a parameter of several texts with commas between."""
+    """Return a parameter of several texts, separated by commas."""
 
     def read(value: str, now_at: int) -> object:
         if len(value) > MAX_FILTER_CHARS or form.fullmatch(value) is None:
-            raise InvalidRequest(f"{name} must be names with commas between, without blanks.", param=name)
+            raise InvalidRequest(f"{name} must be names separated by commas, without blanks.", param=name)
         return tuple(value.split(","))
 
     # In ASCII: what counts as white space differs between Python's regexes and those of JSON Schema.
@@ -189,7 +188,7 @@ def time(name: str, about: str) -> Parameter:
 
 
 def cursor() -> Parameter:
-    """Return the parameter that goes on where a page ended."""
+    """Return the parameter that continues where a page ended."""
 
     def read(value: str, now_at: int) -> object:
         if not 1 <= len(value) <= MAX_CURSOR_CHARS:
@@ -200,7 +199,7 @@ def cursor() -> Parameter:
 
 
 def kind(needs: tuple[str, ...] = (), /, **properties: JsonSchema) -> JsonSchema:
-    """Return the schema of bodies whose fields of these names fit these schemas. needs: those that must be there."""
+    """Return the schema of bodies whose fields of these names fit these schemas. needs: the required fields."""
     return {"properties": properties} | ({"required": list(needs)} if needs else {})
 
 

@@ -70,7 +70,7 @@ PUBLIC_ACCEPTANCE_OPERATIONS = (
         _LIST,
         "risk_acceptances.public",
         Scope.SHIELD_READ,
-        "List the risk acceptances, newest first: what is left out of scores, by whom, why and until when.",
+        "List the risk acceptances, newest first: what scores leave out, by whom, why and until when.",
     ),
 )
 

@@ -26,7 +26,7 @@ TRUST_AUDIT_OPERATIONS = (
         "posture.show",
         "GET /api/posture",
         Permission.POSTURE_READ,
-        "Show posture and threat score, their parts, the newest trust audit and the course of both.",
+        "Show posture and threat score, their parts, their history, and the newest trust audit.",
         takes=HistoryWanted,
         gives=PostureView,
         call=lambda gateway, who, wanted, context: gateway.trust_audits.view(wanted.since),

@@ -152,18 +152,18 @@ SHIELD_OPERATIONS = (
         _TRY,
         name="shield.rehearse",
         route=("POST", "/api/shield/dry-run"),
-        summary="Judge a text by `block_score`?, `review_score`? and `category_actions`?. Nothing is recorded.",
+        summary="Score a text by `block_score`?, `review_score`? and `category_actions`?. Nothing is recorded.",
         takes=TryPolicy,
         call=try_policy,
     ),
     replace(_RULES, gives=RuleView, view=lambda gateway, found: _view(RuleView, found)).list(
-        "List the rules as they hold here, with how often each matched in seven days.", verb="in_use"
+        "List the rules in use with their overrides, and how often each matched in seven days.", verb="in_use"
     ),
-    _RULES.show("Show one rule with what it looks for and its examples."),
+    _RULES.show("Show one rule with its pattern and its examples."),
     _RULES.row(
         "change",
         "PATCH",
-        "Set how `rule` holds: `enabled`?, `severity`? (or `default`), `reason`?. At once, in every worker.",
+        "Override `rule`: `enabled`?, `severity`? (or `default`), `reason`?. At once, in every worker.",
         takes=WantedOverride,
         kinds=(
             kind(enabled={"enum": [True, None]}),
@@ -174,7 +174,7 @@ SHIELD_OPERATIONS = (
         "shield.tests.show",
         "GET /api/shield/tests",
         Permission.SHIELD_READ,
-        "Show the last run of the validation suite, older ones in short, and how far one is that runs.",
+        "Show the last run of the validation suite, a summary of older ones, and the progress of a running one.",
         gives=ShieldTestsState,
         call=lambda gateway, who, command, context: gateway.shield_tests.state(),
     ),
@@ -182,7 +182,7 @@ SHIELD_OPERATIONS = (
         "shield.tests.run",
         "POST /api/shield/tests",
         Permission.SHIELD_MANAGE,
-        "Run the validation suite: `category`?, `include_known_gaps`?. Answers when it is done.",
+        "Run the validation suite: `category`?, `include_known_gaps`?. Answers when the run is done.",
         takes=RunShieldTests,
         gives=ShieldTestsRun,
         call=lambda gateway, who, command, context: gateway.shield_tests.run(who, command, context),

@@ -11,7 +11,7 @@ from gateway.services.traffic import SummaryFilter, TrafficDetail, TrafficSummar
 from gateway.shield.detections import Verdict
 from gateway.strict_json import read_integer
 
-_ORIGIN = choice("origin", ORIGINS, "Rows of production, or made up to show the gateway; left out: what there is here.")
+_ORIGIN = choice("origin", ORIGINS, "Production or demo rows; if left out, those that this gateway has.")
 _SINCE = time("since", "At or after: an RFC 3339 time, a date, or an age such as 24h.")
 _MORE = ("ledger", "alerts", "captures")
 _UNTIL = time("until", "At or before: an RFC 3339 time, a date, or an age such as 24h.")
@@ -24,7 +24,7 @@ def _read_status(value: str, now_at: int) -> object:
 async def show_traffic(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> TrafficDetail:
     """Return one request with the ledger of its score and its captured texts.
 
-    Only a caller who may have texts captured, by a policy, sees them unredacted.
+    Only a caller who may manage policies, and so may have texts captured, sees them unredacted.
     """
     with_full = Permission.POLICIES_MANAGE in who.permissions
     return await gateway.traffic.show(command.id, gateway.shield, with_full=with_full)
@@ -48,15 +48,15 @@ _TRAFFIC = Noun("traffic", TrafficRow, Permission.TRAFFIC_READ, Permission.ALERT
 
 TRAFFIC_OPERATIONS = (
     _TRAFFIC.list(
-        "List requests, newest first: verdict, score, rules, tokens, cost, latency and whose they were.",
+        "List requests, newest first: verdict, score, rules, tokens, cost, latency and caller.",
         takes=TrafficFilter,
         query=(
             choice("verdict", Verdict, "The shield's verdict."),
-            text("key", "The prefix of a key, or the id of whoever called."),
+            text("key", "The prefix of a key, or the id of a caller."),
             text("agent", "The agent's name."),
             text("model", "The model's name."),
             text("provider", "The provider's name."),
-            choice("operation", ("chat.completions", "shield.scan"), "What was asked for."),
+            choice("operation", ("chat.completions", "shield.scan"), "The operation of the request."),
             Parameter(
                 "status",
                 "HTTP status of the answer.",

@@ -68,7 +68,7 @@ class UserView:
 
 @dataclass(frozen=True, slots=True)
 class SessionView:
-    """A live session, without the secrets that would let somebody in."""
+    """A live session, without its secrets."""
 
     id: str
     user_id: str
@@ -182,7 +182,7 @@ SIGN_IN_OPERATIONS = (
         "auth.password",
         "POST /api/auth/password",
         None,
-        "Change one's own password: `current_password`, `new_password`. Ends one's other sessions.",
+        "Change your own password: `current_password`, `new_password`. Ends your other sessions.",
         takes=NewPassword,
         gives=SessionsEnded,
     ),
@@ -205,14 +205,14 @@ USER_OPERATIONS = (
     _USERS.create(MakeUser, "Create a user: `username`, `password`, `role`."),
     _USERS.change(PatchUser, "Change `role`, `disabled` or `password`; the last two end the user's sessions."),
     _SESSIONS.list(
-        "List the sessions that are not over, newest first.",
+        "List the live sessions, newest first.",
         takes=SessionFilter,
-        query=(text("user_id", "Whose sessions; everybody's if left out."), *paging(MAX_SESSION_LIMIT)),
+        query=(text("user_id", "Whose sessions; those of all users if left out."), *paging(MAX_SESSION_LIMIT)),
     ),
     _SESSIONS.row(
         "end_all",
         "DELETE",
-        "End the sessions of `user_id`, or one's own, but for the one that asks.",
+        "End the sessions of `user_id`, or your own, except the current one.",
         takes=EndSessions,
         query=(END_OF_USER,),
         call=None,
