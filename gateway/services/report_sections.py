@@ -19,13 +19,12 @@ _BAD = (CheckStatus.FAIL, CheckStatus.WARN)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The input of a section: one transaction, the period, and the length of a bucket of time.
+    """The input of a section: the period, the length of a bucket of time, and the present.
 
     scores: returns the present posture and threat score.
     """
 
     store: Store
-    tx: Transaction
     since_at: int
     until_at: int
     step: int
@@ -33,7 +32,7 @@ class Source:
     scores: Callable[[Transaction], PosturePoint]
 
 
-Make = Callable[[Source], Section]
+Make = Callable[[Source, Transaction], Section]
 
 
 def asked(
@@ -45,16 +44,10 @@ def asked(
     """
     query = QUERIES[name]
 
-    def make(source: Source) -> Section:
-        rows = ask(
-            source.tx,
-            name,
-            since=source.since_at,
-            until=source.until_at,
-            step=source.step,
-            now=source.now_at,
-            origin=source.store.traffic.origin,
-        )
+    def make(source: Source, tx: Transaction) -> Section:
+        since, until, step = source.since_at, source.until_at, source.step
+        origin = source.store.traffic.origin
+        rows = ask(tx, name, since=since, until=until, step=step, now=source.now_at, origin=origin)
         if largest is not None:
             at = query.named.split(", ").index(largest)
             rows.sort(key=lambda row: float(str(row[at])), reverse=True)
@@ -62,7 +55,7 @@ def asked(
         shown = tuple(rows[:kept])
         if shape == "lines":
             empty = None if query.has_gaps else 0
-            shown = filled(shown, source.since_at, source.until_at, source.step, empty=empty)
+            shown = filled(shown, since, until, step, empty=empty)
         return Section(title, shape, query.about, query.columns(), shown, query.is_current, is_cut=len(rows) > kept)
 
     return make
@@ -75,36 +68,36 @@ def _present(title: str, shape: Shape, query: str, named: str, rows: Iterable[It
     return Section(title, shape, query, columns, kept[:_MOST_ROWS], is_current=True, is_cut=is_cut)
 
 
-def scores(source: Source) -> Section:
+def scores(source: Source, tx: Transaction) -> Section:
     """Make posture and threat score as they are now."""
-    latest, now = _latest(source), source.scores(source.tx)
+    latest, now = _latest(source, tx), source.scores(tx)
     row = (now.posture_score, now.threat_score, latest and latest.failed, latest and latest.warned)
     query = "newest trust audit, and the threat score of the last 24 hours"
     named = "posture score, threat score, checks that fail, checks that warn"
     return _present("Security state", "figures", query, named, (row,))
 
 
-def course(source: Source) -> Section:
+def course(source: Source, tx: Transaction) -> Section:
     """Make the history of both scores. If the period lasts until now, the last point holds the present scores."""
-    section = _HISTORY(source)
+    section = _HISTORY(source, tx)
     if not section.rows or source.until_at < source.now_at:
         return section
-    now = source.scores(source.tx)
+    now = source.scores(tx)
     return replace(section, rows=(*section.rows[:-1], (section.rows[-1][0], now.posture_score, now.threat_score)))
 
 
 _HISTORY = asked("course", "Posture and threat over time", "lines")
 
 
-def _latest(source: Source) -> TrustAudit | None:
-    return source.store.trust_audits.latest(source.tx)
+def _latest(source: Source, tx: Transaction) -> TrustAudit | None:
+    return source.store.trust_audits.latest(tx)
 
 
 def checks(title: str, wanted: Callable[[Check], bool]) -> Make:
     """Return the maker of a section of checks of the newest trust audit."""
 
-    def make(source: Source) -> Section:
-        latest = _latest(source)
+    def make(source: Source, tx: Transaction) -> Section:
+        latest = _latest(source, tx)
         found = [check for check in latest.checks if wanted(check)] if latest else []
         found.sort(key=lambda one: _GRAVEST_FIRST.index(one.severity))
         rows = (
@@ -125,9 +118,9 @@ def checks(title: str, wanted: Callable[[Check], bool]) -> Make:
     return make
 
 
-def controls(source: Source) -> Section:
+def controls(source: Source, tx: Transaction) -> Section:
     """Make the table of controls, each with the checks that are its evidence."""
-    latest = _latest(source)
+    latest = _latest(source, tx)
     by_control: dict[str, list[Check]] = {}
     for check in latest.checks if latest else ():
         for ref in check.refs:
@@ -144,9 +137,9 @@ def controls(source: Source) -> Section:
     return _present("Controls", "table", query, "control, status, checks, evidence", rows)
 
 
-def suite_figures(source: Source) -> Section:
+def suite_figures(source: Source, tx: Transaction) -> Section:
     """Make the rates of the newest run of the validation suite."""
-    run = last_run(source.store, source.tx)
+    run = last_run(source.store, tx)
     named = (
         "ran:time, cases, attacks found, detection rate:percent, false positive rate:percent, unexpected verdicts, "
         "median scan:ms, p95 scan:ms"
@@ -166,8 +159,8 @@ def suite_table(
 ) -> Make:
     """Return the maker of a section from the newest run of the validation suite."""
 
-    def make(source: Source) -> Section:
-        run = last_run(source.store, source.tx)
+    def make(source: Source, tx: Transaction) -> Section:
+        run = last_run(source.store, tx)
         return _present(title, shape, query, named, rows_of(run.report) if run else ())
 
     return make

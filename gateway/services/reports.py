@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated
 
 import anyio
@@ -23,13 +24,12 @@ from gateway.domain.reports import (
     ReportFormat,
     ReportSchedule,
     ReportType,
-    Section,
     bucket_ms,
 )
 from gateway.errors import Conflict, NotFound, PermissionDenied
 from gateway.schema import Bounds, ByTime
 from gateway.services.audit import Audit
-from gateway.services.report_sections import SECTIONS, Make, Source
+from gateway.services.report_sections import SECTIONS, Source
 from gateway.services.resource import Resource, patched
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
@@ -174,10 +174,11 @@ class Reports(Resource[Report]):
             raise Conflict("since must be before until.", param="since")
         if until_at - since_at > MAX_PERIOD_MS or since_at < 0:
             raise Conflict("A report is about ten years at the most.", param="since")
+        source = Source(self._store, since_at, until_at, bucket_ms(since_at, until_at), now_at, self._scores)
         makers = SECTIONS[wanted.type]
         sections = []
         for number, make in enumerate(makers, 1):
-            sections.append(await self._store.db.read(self._making(make, since_at, until_at, now_at)))
+            sections.append(await self._store.db.read(partial(make, source)))
             if progress is not None:
                 await progress(number, len(makers))
         return ReportBody(
@@ -190,10 +191,6 @@ class Reports(Resource[Report]):
             origin=self._store.traffic.origin,
             sections=tuple(sections),
         )
-
-    def _making(self, make: Make, since_at: int, until_at: int, now_at: int) -> Callable[[Transaction], Section]:
-        step = bucket_ms(since_at, until_at)
-        return lambda tx: make(Source(self._store, tx, since_at, until_at, step, now_at, self._scores))
 
 
 class ReportSchedules(Resource[ReportSchedule]):
