@@ -54,7 +54,7 @@ class RateWindow:
             count += cells.pop()[1]
         cells.append((now_seconds, count))
         self._used += 1
-        return Admission(True, limit, limit - self._used, _wait(cells[0][0], now_seconds), 0)
+        return Admission(True, limit, limit - self._used, seconds_left(cells[0][0], now_seconds), 0)
 
     def is_idle(self, now_seconds: float) -> bool:
         """Return whether the window holds no call, so that it may be dropped."""
@@ -67,14 +67,14 @@ class RateWindow:
             self._used -= cells.popleft()[1]
 
     def _refuse(self, now_seconds: float, limit: int) -> Admission:
-        reset_seconds = wait_seconds = _wait(self._cells[0][0] if self._cells else now_seconds, now_seconds)
+        reset_seconds = wait_seconds = seconds_left(self._cells[0][0] if self._cells else now_seconds, now_seconds)
         # After a limit was lowered, several calls may have to leave first.
         surplus = self._used - limit + 1 if limit else 0
         for at_seconds, count in self._cells:
             if surplus <= 0:
                 break
             surplus -= count
-            wait_seconds = _wait(at_seconds, now_seconds)
+            wait_seconds = seconds_left(at_seconds, now_seconds)
         return Admission(False, limit, 0, reset_seconds, wait_seconds)
 
 
@@ -118,6 +118,6 @@ class LocalRateLimiter:
         self._sweep_size = max(_SWEEP_KEYS, 2 * len(self._windows))
 
 
-def _wait(call_seconds: float, now_seconds: float) -> int:
+def seconds_left(call_seconds: float, now_seconds: float) -> int:
     """Return the whole seconds until a call leaves the window, 1 to 60."""
     return min(max(math.ceil(call_seconds + WINDOW_SECONDS - now_seconds), 1), int(WINDOW_SECONDS))

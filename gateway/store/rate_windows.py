@@ -14,14 +14,13 @@ killed worker leaves at most one call too many. A slot is free for another key w
 """
 
 import fcntl
-import math
 import mmap
 import os
 import tempfile
 import time
 from hashlib import blake2b
 
-from gateway.auth.ratelimit import WINDOW_SECONDS, Admission
+from gateway.auth.ratelimit import WINDOW_SECONDS, Admission, seconds_left
 from gateway.errors import SetupError
 from gateway.store.database import StoreUnavailable
 
@@ -149,8 +148,8 @@ class RateWindows:
             times[cell] = at_seconds
             words[cell + 1] = total + 1
             words[entry + _END] = end + 1
-        frees_seconds = times[ring + begin % CELLS * _CELL_WORDS] + WINDOW_SECONDS - now_seconds
-        return Admission(True, limit, limit - used - 1, _whole(frees_seconds), 0)
+        first_seconds = times[ring + begin % CELLS * _CELL_WORDS]
+        return Admission(True, limit, limit - used - 1, seconds_left(first_seconds, now_seconds), 0)
 
     def _refuse(self, ring: int, begin: int, end: int, surplus: int, *, limit: int, now_seconds: float) -> Admission:
         """Refuse a call. surplus: the sum up to which calls must leave before one is admitted."""
@@ -158,7 +157,7 @@ class RateWindows:
         reset = wait = int(WINDOW_SECONDS)
         for number in range(begin, end):
             cell = ring + number % CELLS * _CELL_WORDS
-            seconds = _whole(times[cell] + WINDOW_SECONDS - now_seconds)
+            seconds = seconds_left(times[cell], now_seconds)
             if number == begin:
                 reset = seconds
             if words[cell + 1] > surplus:
@@ -169,10 +168,6 @@ class RateWindows:
 
 def _grid(seconds: float) -> int:
     return int(seconds / _GRID_SECONDS)
-
-
-def _whole(seconds: float) -> int:
-    return min(max(math.ceil(seconds), 1), int(WINDOW_SECONDS))
 
 
 def lock_file() -> int:
