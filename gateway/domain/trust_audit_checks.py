@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from gateway.domain.keys import KeyRecord
 from gateway.domain.posture import DAY_MS, CheckStatus
-from gateway.domain.trust_audit_facts import Facts, ProviderFact
+from gateway.domain.trust_audit_facts import Facts
 from gateway.shield.detections import Severity
 
 KEY_AGE_MS = 90 * DAY_MS
@@ -210,23 +210,21 @@ def days_kept(days: int | None, *, least: int = 0, most: int = 0) -> Finding:
 
 def providers_tls(facts: Facts) -> Finding:
     """Check that every provider uses TLS."""
-    enabled = _enabled(facts)
-    clear = [one.name for one in enabled if one.base_url.startswith("http://") and not one.is_private]
-    if not enabled:
+    if not facts.providers:
         return skipped("there is no provider")
-    return failed(f"in clear: {', '.join(clear[:10])}") if clear else passed(f"{len(enabled)} providers")
+    clear = [one.name for one in facts.providers if one.base_url.startswith("http://") and not one.is_private]
+    return failed(f"in clear: {', '.join(clear[:10])}") if clear else passed(f"{len(facts.providers)} providers")
 
 
 def providers_up(facts: Facts) -> Finding:
     """Check that every provider answers."""
-    enabled = _enabled(facts)
-    down = [one.name for one in enabled if one.is_down]
-    return named(down if enabled else None, "providers are down", "all answer", "there is no provider")
+    down = [one.name for one in facts.providers if one.is_down] if facts.providers else None
+    return named(down, "providers are down", "all answer", "there is no provider")
 
 
 def budgets(facts: Facts) -> Finding:
     """Check that a budget limits spending."""
-    if facts.budgets is None or not _enabled(facts) and facts.upstream_url is None:
+    if facts.budgets is None or not facts.providers and facts.upstream_url is None:
         return skipped("nothing costs anything")
     return passed(f"{facts.budgets} budgets") if facts.budgets else warned("no budget limits spending")
 
@@ -252,10 +250,6 @@ def captures(facts: Facts) -> Finding:
         return named(facts.captures_full, "policies keep texts as they were", "")
     good = "no policy keeps texts as they were, or masked ones for more than 30 days"
     return named(facts.captures_long, "policies keep masked texts for more than 30 days", good)
-
-
-def _enabled(facts: Facts) -> list[ProviderFact]:
-    return [one for one in facts.providers or () if one.enabled]
 
 
 def _first_ten(names: Sequence[str]) -> str:

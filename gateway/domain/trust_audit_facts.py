@@ -8,11 +8,10 @@ from gateway.domain.keys import KeyRecord
 
 @dataclass(frozen=True, slots=True)
 class ProviderFact:
-    """A provider. is_private: whether its address may be private."""
+    """An enabled provider. is_private: whether its address may be private."""
 
     name: str
     base_url: str
-    enabled: bool
     is_down: bool = False
     is_private: bool = False
 
@@ -24,14 +23,6 @@ class AgentFact:
     name: str
     tools: Sequence[str]
     is_registered: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class OutputFact:
-    """An event output. is_failing: whether its last delivery failed."""
-
-    name: str
-    is_failing: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +81,9 @@ class Facts(ProcessFacts):
     observes. suite_*: the last run of the validation suite; stale: with other rules than now. archive_problem: None in
     a checkout, empty when the archive matches its manifest. sign_in_failures, key_refusals: in the last 24 hours.
     old_critical_alerts: active for more than 24 hours. *_days: retention, 0 for ever. broad_acceptances: ids of
-    accepted risks that cover a whole rule. captures_full, captures_long: names of policies that store whole texts, or
-    masked texts for more than 30 days. are_rules_builtin: the rules come with the gateway.
+    accepted risks that cover a whole rule. outputs, failing_outputs: names of enabled event outputs. captures_full,
+    captures_long: names of policies that store whole texts, or masked texts for more than 30 days. are_rules_builtin:
+    the rules come with the gateway.
     """
 
     now_at: int
@@ -122,7 +114,8 @@ class Facts(ProcessFacts):
     traffic_days: int | None = None
     captures_full: Sequence[str] = ()
     captures_long: Sequence[str] = ()
-    outputs: Sequence[OutputFact] = ()
+    outputs: Sequence[str] = ()
+    failing_outputs: Sequence[str] = ()
     access_entries: int | None = None
     providers: Sequence[ProviderFact] | None = None
     budgets: int | None = None

@@ -375,8 +375,7 @@ CHECKS: tuple[Row, ...] = (
     Row(
         "outputs-working", "Event outputs deliver", "audit", Severity.MEDIUM,
         lambda facts: checks.named(
-            [one.name for one in facts.outputs if one.is_failing] if facts.outputs else None,
-            "outputs fail", "all deliver", "there is no output"),
+            facts.failing_outputs if facts.outputs else None, "outputs fail", "all deliver", "there is no output"),
         why="A security team that receives no events assumes that nothing happens.",
         fix="Test the output: POST /api/event-outputs/{id}/test.",
         refs=("NIST AU-5",),

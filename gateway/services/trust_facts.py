@@ -13,7 +13,7 @@ from gateway.domain.policies import Capture, ShieldMode
 from gateway.domain.posture import DAY_MS
 from gateway.domain.principals import Role
 from gateway.domain.risk_acceptances import AcceptanceScope
-from gateway.domain.trust_audit_facts import AgentFact, OutputFact, ProviderFact, RunningGateway
+from gateway.domain.trust_audit_facts import AgentFact, ProviderFact, RunningGateway
 from gateway.services.circuits import PROVIDER_DOWN
 from gateway.services.runtime_settings import changed_days
 from gateway.services.shield_tests import last_run
@@ -46,6 +46,7 @@ def stored_facts(store: Store, tx: Transaction, gateway: RunningGateway, now_at:
     old_critical = AlertFilter(severity=Severity.CRITICAL, scope="active", until=now_at - DAY_MS, limit=MAX_ALERT_LIMIT)
     captures = [policy for policy in store.policies.all(tx) if policy.capture is not Capture.NONE]
     accepted = store.risk_acceptances.active(tx, now_at=now_at)
+    outputs = [one for one in store.event_outputs.all(tx) if one.enabled]
     return {
         "keys": [key for key in store.keys.all(tx) if key.revoked_at is None],
         "keys_observed": keys_observed(store, tx, now_at),
@@ -57,7 +58,8 @@ def stored_facts(store: Store, tx: Transaction, gateway: RunningGateway, now_at:
         "admins": store.users.count_active(tx, Role.ADMIN),
         "old_critical_alerts": len(store.alerts.page(tx, old_critical).items),
         "access_entries": len(store.access_list.versions(tx)),
-        "outputs": _outputs(store, tx),
+        "outputs": tuple(one.name for one in outputs),
+        "failing_outputs": tuple(one.name for one in outputs if (one.last_error_at or 0) > (one.last_sent_at or 0)),
         "providers": _providers(store, tx),
         "budgets": store.budgets.count(tx),
         "agents": _agents(store, tx),
@@ -77,15 +79,6 @@ def keys_observed(store: Store, tx: Transaction, now_at: int) -> tuple[str, ...]
     return tuple(key.prefix for key in keys if key.policy in observing and key.status(now_at) == "active")
 
 
-def _outputs(store: Store, tx: Transaction) -> tuple[OutputFact, ...]:
-    """Return the enabled outputs. An output is failing when its last delivery failed."""
-    return tuple(
-        OutputFact(one.name, is_failing=(one.last_error_at or 0) > (one.last_sent_at or 0))
-        for one in store.event_outputs.all(tx)
-        if one.enabled
-    )
-
-
 def _providers(store: Store, tx: Transaction) -> tuple[ProviderFact, ...]:
     wanted = AlertFilter(rule=PROVIDER_DOWN, scope="active", limit=MAX_ALERT_LIMIT)
     down = [alert.title for alert in store.alerts.page(tx, wanted).items]
@@ -93,11 +86,11 @@ def _providers(store: Store, tx: Transaction) -> tuple[ProviderFact, ...]:
         ProviderFact(
             one.name,
             one.base_url or "",
-            enabled=one.enabled,
             is_down=any(one.name in title for title in down),
             is_private=one.allow_private,
         )
         for one in store.providers.all(tx)
+        if one.enabled
     )
 
 

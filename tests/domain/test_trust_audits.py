@@ -11,7 +11,7 @@ from gateway.domain.keys import KeyRecord
 from gateway.domain.posture import DAY_MS, CheckStatus, posture_score
 from gateway.domain.principals import Scope
 from gateway.domain.trust_audit_checks import dangerous_pair
-from gateway.domain.trust_audit_facts import AgentFact, Facts, OutputFact, ProviderFact
+from gateway.domain.trust_audit_facts import AgentFact, Facts, ProviderFact
 from gateway.domain.trust_audits import CHECKS, run
 from gateway.shield.detections import Severity
 
@@ -67,11 +67,11 @@ GOOD = Facts(
     admins=2,
     audit_days=365,
     traffic_days=30,
-    outputs=(OutputFact("siem", is_failing=False),),
+    outputs=("siem",),
     mcp_enabled=True,
     mcp_key_chars=32,
     access_entries=3,
-    providers=(ProviderFact("main", "https://models.example/v1", enabled=True),),
+    providers=(ProviderFact("main", "https://models.example/v1"),),
     budgets=1,
     agents=(AgentFact("clerk", ("read_file", "summarize")),),
     broad_acceptances=(),
@@ -154,9 +154,9 @@ def test_every_check_has_a_name_of_its_own_and_says_why_and_how() -> None:
         ("shield-untested", {"unexercised": 200}, WARN),
         ("shield-acceptances", {"broad_acceptances": ("ra_1",)}, WARN),
         ("shield-acceptances", {"broad_acceptances": None}, SKIP),
-        ("providers-tls", {"providers": (ProviderFact("a", "http://models.example", enabled=True),)}, FAIL),
-        ("providers-tls", {"providers": (ProviderFact("a", "http://models.example", enabled=False),)}, SKIP),
-        ("providers-up", {"providers": (ProviderFact("a", "https://a.example", enabled=True, is_down=True),)}, WARN),
+        ("providers-tls", {"providers": (ProviderFact("a", "http://models.example"),)}, FAIL),
+        ("providers-tls", {"providers": ()}, SKIP),
+        ("providers-up", {"providers": (ProviderFact("a", "https://a.example", is_down=True),)}, WARN),
         ("budgets-set", {"budgets": 0}, WARN),
         ("budgets-set", {"budgets": 0, "providers": (), "upstream_url": None}, SKIP),
         ("agents-tools", {"agents": (AgentFact("clerk", ("read_mail", "send_mail")),)}, WARN),
@@ -176,7 +176,7 @@ def test_every_check_has_a_name_of_its_own_and_says_why_and_how() -> None:
         ("archive-integrity", {"archive_problem": None}, SKIP),
         ("archive-integrity", {"archive_problem": "changed: gateway/app.py"}, FAIL),
         ("outputs-set", {"outputs": ()}, WARN),
-        ("outputs-working", {"outputs": (OutputFact("siem", is_failing=True),)}, WARN),
+        ("outputs-working", {"failing_outputs": ("siem",)}, WARN),
     ],
 )
 def test_a_check_judges_the_facts_it_is_about(name: str, changes: dict[str, Any], status: CheckStatus) -> None:
