@@ -39,8 +39,8 @@ _NOT_OF_A_LINE = re.compile(f"[{_UNSHOWN}\\ud800-\\udfff]")
 _NOTE = re.compile(f"(?:[\\t\\n]|[^{_UNSHOWN}\\ud800-\\udfff])*")
 _PLAIN_NAME = re.compile(PLAIN_NAME_PATTERN[1:-1])
 
-_PLAIN_NAME_FORM = "1 to 64 letters, digits, blanks and ._- and begin with a letter or digit"
-_GLOB_FORM = "characters that can be printed, without blanks at the ends and with at most 10 asterisks"
+_PLAIN_NAME_FORM = "1 to 64 letters, digits, spaces and ._- and begin with a letter or digit"
+_GLOB_FORM = "printable characters, without leading or trailing spaces and with at most 10 asterisks"
 
 
 def is_line(text: str) -> bool:
@@ -61,12 +61,12 @@ def is_note(text: str) -> bool:
 def line(high: int, low: int = 1) -> Bounds:
     """Return the bounds of a field that is one line. low: 0 where the empty text says that there is none."""
     pattern = LINE_PATTERN if low else LINE_OR_NONE_PATTERN
-    return Bounds(low, high, pattern=pattern, says="must be one line of characters that can be printed")
+    return Bounds(low, high, pattern=pattern, says="must be one line of printable characters")
 
 
 def note(high: int) -> Bounds:
     """Return the bounds of a field that may have several lines, and be empty."""
-    return Bounds(0, high, pattern=NOTE_PATTERN, says="must be lines of characters that can be printed")
+    return Bounds(0, high, pattern=NOTE_PATTERN, says="must be lines of printable characters")
 
 
 def glob(high: int) -> Bounds:
@@ -104,7 +104,7 @@ def read_ahead(text: str, *, param: str, now_at: int) -> int:
         return read_timestamp(text, param=param)
     except InvalidRequest:
         raise InvalidRequest(
-            f"{param} must be an RFC 3339 time such as 2026-01-31T12:00:00Z, or how long from now on: 90d, 12h.",
+            f"{param} must be an RFC 3339 time such as 2026-01-31T12:00:00Z, or a duration from now, such as 90d or 12h.",
             param=param,
         ) from None
 

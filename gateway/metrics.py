@@ -37,25 +37,25 @@ class Family:
 
 
 FAMILIES = (
-    Family("gateway_build_info", "gauge", "Always 1; what runs.", ("version", "python", "matcher")),
-    Family("gateway_start_time_seconds", "gauge", "Unix time at which this process began to serve."),
+    Family("gateway_build_info", "gauge", "Always 1; the labels identify the build.", ("version", "python", "matcher")),
+    Family("gateway_start_time_seconds", "gauge", "Unix time at which this process started to serve."),
     Family("gateway_requests_total", "counter", "Requests answered.", ("operation", "method", "status")),
     Family(
-        "gateway_request_seconds", "histogram", "From the head of a request to its answer.", ("operation",), _LATENCY
+        "gateway_request_seconds", "histogram", "Time from the request head to the answer.", ("operation",), _LATENCY
     ),
-    Family("gateway_refused_requests_total", "counter", "Requests refused before a route was known.", ("code",)),
-    Family("gateway_auth_failures_total", "counter", "Requests refused for their credentials.", ("code",)),
+    Family("gateway_refused_requests_total", "counter", "Requests refused before routing.", ("code",)),
+    Family("gateway_auth_failures_total", "counter", "Requests refused because of their credentials.", ("code",)),
     Family("gateway_rate_limited_total", "counter", "Requests over the rate limit of their key."),
-    Family("gateway_shed_total", "counter", "Requests refused because there was more to do than could be done."),
+    Family("gateway_shed_total", "counter", "Requests refused because the gateway was at capacity."),
     Family("gateway_scans_total", "counter", "Texts and chats scanned.", ("source", "verdict")),
     Family("gateway_upstream_requests_total", "counter", "Requests sent to the upstream.", ("outcome",)),
     Family(
         "gateway_provider_requests_total",
         "counter",
-        "Requests sent to each provider, also those that others made good.",
+        "Requests sent to each provider, including failed ones that another provider answered.",
         ("provider", "outcome"),
     ),
-    Family("gateway_upstream_seconds", "histogram", "Time the upstream took to answer.", (), _LATENCY),
+    Family("gateway_upstream_seconds", "histogram", "Response time of the upstream.", (), _LATENCY),
     Family(
         "gen_ai_client_token_usage",
         "histogram",
@@ -73,11 +73,11 @@ FAMILIES = (
         _FEW_SERIES,
     ),
     Family("gateway_overhead_seconds", "histogram", "The gateway's own share of a request.", ("operation",), _LATENCY),
-    Family("gateway_tokens_total", "counter", "Tokens the upstream counted.", ("kind",)),
+    Family("gateway_tokens_total", "counter", "Tokens that the upstream reported.", ("kind",)),
     Family(
         "gateway_events_out_total",
         "counter",
-        "Events of event outputs: sent, refused by the receiver (failed), or dropped since they were too far behind.",
+        "Events of event outputs: sent, refused by the receiver (failed), or dropped because the output fell behind.",
         ("output", "outcome"),
     ),
 )

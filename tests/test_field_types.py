@@ -47,7 +47,7 @@ def test_what_cannot_be_read_in_a_line_is_shown_as_a_sign_of_its_own() -> None:
 
 
 def test_a_text_of_several_lines_is_refused_in_words() -> None:
-    with pytest.raises(InvalidRequest, match=r"^name must be one line of characters that can be printed\.$"):
+    with pytest.raises(InvalidRequest, match=r"^name must be one line of printable characters\.$"):
         decode(Named, {"name": "two\nlines"})
 
 

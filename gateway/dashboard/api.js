@@ -13,19 +13,19 @@ export class ApiError extends Error {
 }
 
 const ADVICE = {
-  unreachable: "Check that the gateway runs and that this computer reaches it, then try again.",
+  unreachable: "Check that the gateway runs and that this computer can reach it, then try again.",
   not_signed_in: "Sign in again.",
   csrf_failed: "Reload this page and try again.",
   permission_denied: "Your role may not do this. Ask an administrator.",
   access_denied: "The access list refuses this address or name. An administrator can change it under Settings.",
   conflict: "Someone else changed this, or it conflicts with another setting. Reload and try again.",
-  not_found: "It may have been removed. Load the list again.",
-  login_throttled: "Too many failed attempts. Wait until it is allowed again.",
+  not_found: "It may have been removed. Reload the list.",
+  login_throttled: "Too many failed attempts. Wait before you try again.",
   overloaded: "The gateway is overloaded. Wait a moment and try again.",
-  audit_unavailable: "The audit log cannot be written, so nothing was changed. Check the disk of the data folder.",
-  shield_unavailable: "The shield could not scan. Nothing was let through; try again.",
+  audit_unavailable: "The gateway cannot write the audit log, so nothing changed. Check the disk of the data folder.",
+  shield_unavailable: "The shield could not scan, so the gateway refused the request. Try again.",
   upstream_unavailable: "The provider did not answer. Test it under Settings, Providers.",
-  body_too_large: "Send less at once.",
+  body_too_large: "Send a smaller request.",
 };
 
 export const session = { user: null, permissions: new Set(), csrf: null, isFirstPassword: false, asksForUser: false, signedOut: null };

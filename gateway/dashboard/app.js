@@ -60,7 +60,7 @@ function frame() {
   burger.classList.add("burger");
   burger.setAttribute("aria-expanded", "false");
   burger.setAttribute("aria-controls", "nav");
-  const state = h("span.live", { role: "status", title: "How this page gets its news" });
+  const state = h("span.live", { role: "status", title: "How this page updates" });
   framed.abort();
   framed = new AbortController();
   feed.on((name, value) => { if (name === "state") showState(state, value); }, framed.signal);
@@ -68,13 +68,13 @@ function frame() {
   const user = h("details.menu", h("summary.btn.quiet", icon("user"), h("span.user-name", session.user.username)),
     h("div.menu-list", h("p", h("b", session.user.username), h("br"), h("span.dim", session.user.role.replace("_", " "))),
       session.asksForUser && [button("Change password", () => { user.open = false; return changePassword(); }, { kind: "quiet", sign: "lock" }), button("Sign out", signOut, { kind: "quiet", sign: "out" })],
-      !session.asksForUser && h("p.dim.small", "Sign-in is off (RBAC_ENABLED): anyone on this host may do everything.")));
+      !session.asksForUser && h("p.dim.small", "Sign-in is off (RBAC_ENABLED): anyone on this host can do everything.")));
   document.addEventListener("click", (event) => { if (!user.contains(event.target)) user.open = false; }, { signal: framed.signal });
   main = h("main", { id: "main", tabindex: "-1" });
   fill(app,
-    h("button.skip", { type: "button", onclick: () => (main.querySelector("h1") || main).focus() }, "Skip to the content"),
+    h("button.skip", { type: "button", onclick: () => (main.querySelector("h1") || main).focus() }, "Skip to content"),
     h("header.top", burger, h("a.brand", { href: "#/overview" }, icon("shield"), h("span", "Gateway")), h("span.spring"), state,
-      iconButton("sun", "Light or dark", otherTheme), iconButton("help", "Keys of the keyboard", help), user),
+      iconButton("sun", "Light or dark", otherTheme), iconButton("help", "Keyboard shortcuts", help), user),
     h("div.side", nav), main);
 }
 function showState(node, value) {
@@ -105,7 +105,7 @@ async function route() {
   for (const [id, node] of links) { if (id === here.id) node.setAttribute("aria-current", "page"); else node.removeAttribute("aria-current"); }
   if (!known || !mayOpen(known)) {
     head(known ? known.label : "No such page");
-    main.append(empty(known ? "Your role may not see this page." : "There is no page of this name.", h("a.btn", { href: "#/overview" }, "Overview")));
+    main.append(empty(known ? "Your role may not see this page." : "This page does not exist.", h("a.btn", { href: "#/overview" }, "Overview")));
     return;
   }
   const tools = head(known.label), body = h("div.page", loading(`Loading ${known.label}`));
@@ -113,7 +113,7 @@ async function route() {
   const settled = new Promise((resolve) => setTimeout(resolve, 0));
   let module;
   try { module = await import(`./pages/${known.id}.js`); } catch (error) {
-    if (!signal.aborted) fill(body, trouble(Object.assign(error, { message: "This page cannot be loaded.", advice: "The gateway may have been updated meanwhile: load the page again." }), () => location.reload()));
+    if (!signal.aborted) fill(body, trouble(Object.assign(error, { message: "This page cannot be loaded.", advice: "The gateway may have been updated. Reload the page." }), () => location.reload()));
     return;
   }
   await settled;

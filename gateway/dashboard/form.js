@@ -24,7 +24,7 @@ export function form(fields, send, { label = "Save", cancel, kind = "primary", d
     parts.forEach((one) => one.say(""));
     // A number that stands there is not taken away by an empty field, so an empty field must not look saved.
     const missing = parts.find((one) => (one.field.required || (one.field.type === "number" && !isBlank(one.field.value))) && !one.node.hidden && isBlank(one.value()));
-    if (missing) { missing.say(`${missing.field.label} is needed.`); missing.focus(); return; }
+    if (missing) { missing.say(`${missing.field.label} is required.`); missing.focus(); return; }
     const values = {};
     for (const one of parts) { const value = one.value(); if (value !== undefined) values[one.field.name] = value; }
     submit.setAttribute("aria-busy", "true");
@@ -88,7 +88,7 @@ const MAKERS = {
   },
   expiry(field, id, about) {
     const options = field.most ? EXPIRIES.filter(([days]) => days && Number(days) <= field.most) : EXPIRIES;
-    const kept = field.value ? [["keep", `As it is: ${new Date(field.value).toLocaleDateString()}`]] : [];
+    const kept = field.value ? [["keep", `Current: ${new Date(field.value).toLocaleDateString()}`]] : [];
     const made = MAKERS.select({ ...field, options: [...kept, ...options], value: field.value ? "keep" : String(field.days ?? options[0][0]) }, id, about);
     return { node: made.node, value: () => { const days = made.node.value; return days === "keep" ? undefined : days ? soon(days) : field.never; } };
   },

@@ -106,7 +106,7 @@ export function confirm(title, text, label, act) {
 }
 /** Put a text where the clipboard is, and say so. */
 export async function copy(text) {
-  try { await navigator.clipboard.writeText(text); toast("Copied."); } catch { toast("This page may not use the clipboard; mark the text and copy it.", "bad"); }
+  try { await navigator.clipboard.writeText(text); toast("Copied."); } catch { toast("This page cannot use the clipboard. Select the text and copy it.", "bad"); }
 }
 /** A text to be copied, such as a command or a new key. */
 export const snippet = (text, label = "Copy") => h("div.snippet", h("pre", { tabindex: "0" }, text), button(label, () => copy(text), { sign: "copy" }));

@@ -45,7 +45,7 @@ def test_a_budget_is_changed_raised_and_removed(opened: Callable[..., Page], sit
     send(page, {"limit": "7.5", "soft_pct": "60"})
     assert (newest(site, one)["limit"], newest(site, one)["soft_pct"]) == (7.5, 60)
     page.settle()
-    say_at(page, "to be changed", "Raise for a while")
+    say_at(page, "to be changed", "Raise temporarily")
     send(page, {"limit": "9", "reason": "a busy day"})
     assert newest(site, one)["effective_limit"] == 9
     page.settle()
@@ -109,7 +109,7 @@ def test_a_user_gets_another_role_and_password_and_is_disabled(opened: Callable[
     say_at(page, "to.change", "Disable")
     confirm(page)
     assert user()["status"] == "disabled"
-    say_at(page, "to.change", "Let in again")
+    say_at(page, "to.change", "Enable")
     page.wait(
         "[...document.querySelectorAll('main tbody tr')].find(one => one.textContent.includes('to.change')).textContent.includes('Active')"
     )
@@ -137,7 +137,7 @@ def test_an_agent_is_changed_blocked_and_let_in_again(opened: Callable[..., Page
     page.say("Block")
     confirm(page)
     assert newest(site, one)["status"] == "blocked"
-    page.say("Let it in again")
+    page.say("Unblock")
     page.wait("[...document.querySelectorAll('dialog button')].some(one => one.textContent === 'Block')")
     assert newest(site, one)["status"] != "blocked"
     page.check()
@@ -155,7 +155,7 @@ def test_an_alert_is_assigned_suppressed_and_opened_again(opened: Callable[..., 
     page.say("Suppress")
     send(page, {"suppressed_until": "7", "note": "known"})
     assert newest(site, one)["status"] == "suppressed"
-    page.say("Open again")
+    page.say("Reopen")
     page.wait("[...document.querySelectorAll('dialog button')].some(one => one.textContent === 'Suppress')")
     assert newest(site, one)["status"] == "open"
     page.check()

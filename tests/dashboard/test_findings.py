@@ -48,7 +48,7 @@ def test_a_false_positive_closes_the_alert_of_this_request_and_names_it(
     assert statuses(site, "fp-design-bot", "fp-evil-bot") == [["false_positive"], ["open"]]
     page.settle()
     page.say("False positive")
-    page.wait("document.querySelector('.toast.bad')?.textContent.includes('Nothing was changed')")
+    page.wait("document.querySelector('.toast.bad')?.textContent.includes('Nothing changed')")
     assert statuses(site, "fp-evil-bot") == [["open"]]
     page.check()
 

@@ -160,7 +160,7 @@ def test_retention_is_changed_while_it_runs(opened: Callable[..., Page], site: S
     page.wait("document.querySelector('.toast')")
     found = {one["name"]: one["value"] for one in newest(site, "/api/settings")}
     assert found["retention_traffic_days"] == 14
-    page.say("As the gateway was started with")
+    page.say("Reset to the startup value")
     page.wait("document.querySelector('[name=retention_traffic_days]').value === '30'")
     page.check()
 

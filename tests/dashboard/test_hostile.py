@@ -119,6 +119,6 @@ def test_a_text_that_a_policy_keeps_is_shown_and_is_inert(opened: Callable[..., 
     page = opened(f"traffic/{answer.headers['x-service-request-id']}")
     page.wait("document.querySelector('details pre.json')")
     assert page.run("document.querySelector('details pre.json').textContent") == text
-    assert "Kept until" in page.run("document.querySelector('details:has(pre.json)').textContent")
+    assert "Stored until" in page.run("document.querySelector('details:has(pre.json)').textContent")
     assert page.run(INERT)
     page.check()

@@ -123,7 +123,7 @@ def test_an_agent_that_is_blocked_is_refused_until_it_is_let_in(opened: Callable
         return site.served.ask("POST", "/api/v1/chat/completions", body, key=key, headers=headers).status
 
     page = opened(f"agents/{agent['id']}")
-    for label, told, status in (("Block", "Agent blocked", 403), ("Let it in again", "may use", 200)):
+    for label, told, status in (("Block", "Agent blocked", 403), ("Unblock", "may use", 200)):
         page.say(label)
         if page.run("document.querySelector('dialog[open] footer .danger') !== null"):
             page.run("[...document.querySelectorAll('dialog[open]')].at(-1).querySelector('.danger').click()")

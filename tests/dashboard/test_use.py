@@ -64,7 +64,7 @@ def test_from_sign_in_to_a_new_key_by_the_keyboard_alone(browser: Browser, site:
 def test_the_skip_link_leads_past_the_navigation(opened: Callable[..., Page]) -> None:
     page = opened("agents")
     page.run("document.activeElement.blur()")
-    tab_to(page, "Skip to the content")
+    tab_to(page, "Skip to content")
     page.press("Enter")
     assert page.run("document.activeElement.tagName") == "H1"
 
@@ -139,13 +139,13 @@ def test_alerts_are_worked_through_with_j_k_a_and_r(opened: Callable[..., Page],
 def test_a_rule_is_taken_out_and_put_back_and_the_server_says_why_not(opened: Callable[..., Page], site: Site) -> None:
     id = site.ask("GET", "/api/shield/rules").json["data"][0]["id"]
     page = opened(f"shield/rules/{id}")
-    page.say("Take out")
+    page.say("Disable")
     page.wait("document.activeElement?.name === 'reason'")
     page.press("Tab")
     page.run("document.querySelector('dialog:last-of-type form').requestSubmit()")
     page.wait("document.querySelector('.wrong .field-error')?.textContent")
     page.run("document.querySelector('dialog:last-of-type textarea').value = 'too noisy here'")
     page.run("document.querySelector('dialog:last-of-type form').requestSubmit()")
-    page.say("Put back")
-    page.wait("[...document.querySelectorAll('dialog button')].some(one => one.textContent === 'Take out')")
+    page.say("Reset")
+    page.wait("[...document.querySelectorAll('dialog button')].some(one => one.textContent === 'Disable')")
     assert site.ask("GET", f"/api/shield/rules/{id}").json["data"]["enabled"] is True

@@ -9,27 +9,27 @@ export async function draw({ main, signal }) {
   const about = h("div");
   const origin = location.origin;
   load(about, () => api.get("/api/about", {}, signal), (found) => [
-    facts(["Version", found.version], ["File", found.archive_sha256 ? code(found.archive_sha256) : "A checkout, no archive"], ["Python", found.python], ["Matcher", found.matcher], ["Rules", `${found.rules}, SHA-256 ${found.rules_digest.slice(0, 16)}…`], ["Up for", span(found.uptime_seconds)], ["Sign-in", found.rbac_enabled ? "Users and roles" : "Off: this host alone"], ...Object.entries(found.checks).map(([name, state]) => [words(name), status(state)])),
-    found.components.length ? h("details.more", h("summary", `Made of ${found.components.length} bundled parts`), table({ label: "Bundled parts", rows: found.components, columns: [{ label: "Part", cell: (row) => row.name }, { label: "Version", cell: (row) => code(row.version) }, { label: "Package", low: 1, cell: (row) => code(row.purl) }] }).node) : null,
+    facts(["Version", found.version], ["File", found.archive_sha256 ? code(found.archive_sha256) : "A checkout, not an archive"], ["Python", found.python], ["Matcher", found.matcher], ["Rules", `${found.rules}, SHA-256 ${found.rules_digest.slice(0, 16)}…`], ["Uptime", span(found.uptime_seconds)], ["Sign-in", found.rbac_enabled ? "Users and roles" : "Off: this host only"], ...Object.entries(found.checks).map(([name, state]) => [words(name), status(state)])),
+    found.components.length ? h("details.more", h("summary", `${found.components.length} bundled components`), table({ label: "Bundled components", rows: found.components, columns: [{ label: "Component", cell: (row) => row.name }, { label: "Version", cell: (row) => code(row.version) }, { label: "Package", low: 1, cell: (row) => code(row.purl) }] }).node) : null,
     button("Download the bill of materials", async () => { const { text } = await api.text("/api/about/sbom"); save("gateway.sbom.cdx.json", text, "application/vnd.cyclonedx+json"); }, { sign: "down", disabled: !found.archive_sha256 }),
-    !found.archive_sha256 && tag("The archive carries it; a checkout has none."),
+    !found.archive_sha256 && tag("Only the archive contains it; a checkout does not."),
   ].map((node) => h("div.field", node)));
   const mcp = h("div.stack"), backup = h("div.stack");
   const ask = () => api.get("/api/about", {}, signal);
   load(mcp, ask, ({ program: [command, ...args], data_dir, mcp_url }) => [
-    h("p", "Over stdio, on the host of the gateway:"),
+    h("p", "Over stdio, on the gateway’s host:"),
     snippet(client({ command, args: [...args, "mcp", ...folder(data_dir)] })),
     h("p", mcp_url ? "Over HTTP, with the key in MCP_API_KEY:" : "Over HTTP, when you start the gateway with MCP_ENABLED=1 and MCP_API_KEY:"),
     snippet(client({ type: "http", url: mcp_url || "http://127.0.0.1:5002/mcp", headers: { Authorization: "Bearer …" } })),
   ]);
   load(backup, ask, ({ program, data_dir }) => [
-    h("p", "A backup is one file with all but typed-in provider keys. Make it on the gateway’s host, while it runs:"),
+    h("p", "A backup is one file. It contains everything except provider keys that you entered directly. Run this on the gateway’s host, while the gateway runs:"),
     snippet(shell([...program, "backup", ...folder(data_dir), "gateway-backup.zip"])),
-    h("p", "Bring it back into an empty data folder:"),
+    h("p", "Restore it into an empty data folder:"),
     snippet(shell([...program, "restore", "--data-dir", "/path/to/an/empty/folder", "gateway-backup.zip"])),
   ]);
   fill(main, h("div.grid2",
-    panel("Connect a program", h("div.stack", h("p", "Point an OpenAI client at this address and give it a key of this gateway."), snippet(`export OPENAI_BASE_URL=${origin}/api/v1\nexport OPENAI_API_KEY=svc_…`), h("p", "Or scan a text by itself:"), snippet(`curl -s ${origin}/api/v1/shield/scan -H 'X-Service-Key: svc_…' \\\n  -H 'Content-Type: application/json' -d '{"text": "…"}'`), h("div.row-line", can("api_keys:manage") && h("a.btn", { href: "#/keys?create=1" }, "Create a key"), h("a.btn", { href: "/api/v1/openapi.json" }, "OpenAPI document")))),
+    panel("Connect a program", h("div.stack", h("p", "Point an OpenAI client at this address, with an API key of this gateway."), snippet(`export OPENAI_BASE_URL=${origin}/api/v1\nexport OPENAI_API_KEY=svc_…`), h("p", "Or scan a text:"), snippet(`curl -s ${origin}/api/v1/shield/scan -H 'X-Service-Key: svc_…' \\\n  -H 'Content-Type: application/json' -d '{"text": "…"}'`), h("div.row-line", can("api_keys:manage") && h("a.btn", { href: "#/keys?create=1" }, "Create a key"), h("a.btn", { href: "/api/v1/openapi.json" }, "OpenAPI document")))),
     panel("Connect an MCP client", mcp),
     panel("Back up", backup),
     panel("About this gateway", about)));

@@ -6,7 +6,7 @@ import { formDialog } from "../form.js";
 import { button, confirm, status, toast } from "../ui.js";
 import { cut, table } from "../table.js";
 
-const SCOPES = { finding: "This finding alone", rule_agent: "The rule, for one agent with one key", rule: "The rule, for everybody" };
+const SCOPES = { finding: "Only this finding", rule_agent: "The rule, for one agent with one key", rule: "The rule, for everyone" };
 
 export async function draw(context) {
   const { main, tools, can, signal, link } = context;
@@ -14,7 +14,7 @@ export async function draw(context) {
   const list = table({
     label: "Accepted risks, newest first",
     load: (cursor) => api.page("/api/risk-acceptances", { limit: 50, cursor }, signal),
-    none: "No risk has been accepted.",
+    none: "No accepted risks.",
     columns: [
       { label: "Rule", cell: (row) => h("a", { href: link("shield", ["rules", row.rule]) }, row.rule) },
       { label: "Covers", low: 1, cell: (row) => cut(row.scope === "rule_agent" && !row.key ? "The rule, for one agent with any key" : SCOPES[row.scope] || row.scope) },
@@ -27,7 +27,7 @@ export async function draw(context) {
     tools: mayAct ? (row) => (row.status === "active" ? h("span", button("Change", () => formDialog("Change the acceptance", [
       { name: "reason", label: "Why", type: "area", rows: 3, value: row.reason, required: true }, { name: "until", label: "Until", type: "expiry", value: row.until, most: 90 },
     ], (values) => api.patch(at("risk-acceptances", row.id), { ...values, version: row.version }), { told: "Changed.", done: list.reload })), " ",
-    button("Revoke", () => confirm("Revoke this acceptance?", `${row.rule} counts again from the next text on. The record stays.`, "Revoke", async () => { await api.remove(at("risk-acceptances", row.id)); toast("Revoked."); list.reload(); }))) : null) : null,
+    button("Revoke", () => confirm("Revoke this acceptance?", `${row.rule} counts again from the next text. The record remains.`, "Revoke", async () => { await api.remove(at("risk-acceptances", row.id)); toast("Revoked."); list.reload(); }))) : null) : null,
   });
   fill(tools, mayAct && button("Accept a risk", () => acceptDialog({}, list.reload), { kind: "primary", sign: "plus" }));
   fill(main, h("section.panel", list.node));
@@ -40,10 +40,10 @@ export function acceptDialog(given, done) {
   const isOfOne = (values) => values.scope === "rule_agent";
   return formDialog("Accept a risk", [
     { name: "scope", label: "Covers", type: "select", options: scopes },
-    { name: "rule", label: "Rule", value: given.rule, required: true, hint: "Its id, such as override-prior-orders." },
+    { name: "rule", label: "Rule", value: given.rule, required: true, hint: "The rule’s id, such as override-prior-orders." },
     { name: "agent", label: "Agent", value: given.agent, hint: "The agent’s name.", when: isOfOne },
     { name: "key", label: "Key", value: given.key, hint: "The key’s prefix. Without it, every key that claims the agent’s name is covered.", when: isOfOne },
-    { name: "reason", label: "Why", type: "area", rows: 3, required: true, hint: "For whoever reads the audit log." },
+    { name: "reason", label: "Why", type: "area", rows: 3, required: true, hint: "Appears in the audit log." },
     { name: "until", label: "Until", type: "expiry", days: "30", most: 90 },
   ], async ({ agent, key, rule, ...values }) => {
     if (isOfOne(values) && agent && !key) await agreed(agent);

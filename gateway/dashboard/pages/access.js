@@ -15,7 +15,7 @@ export async function draw(context, here) {
   const list = table({
     label: "Access list, newest first",
     load: (cursor) => api.page("/api/access", { list: values.list, type: values.type, limit: 50, cursor }, signal),
-    none: "No entries. Anyone with a valid key may come in from anywhere.",
+    none: "No entries. Anyone with a valid key may use the gateway from any address.",
     columns: [
       { label: "Value", cell: (row) => h("code.cut", { title: row.value }, row.value) }, { label: "List", cell: (row) => tag(row.list === "deny" ? "Deny" : "Allow", row.list === "deny" ? "" : "accent") }, { label: "Kind", cell: (row) => row.type },
       { label: "Scope", low: 2, cell: (row) => cut(row.scope) }, { label: "Why", wide: true, low: 2, cell: (row) => cut(row.reason) }, { label: "Hits", align: "end", low: 1, cell: (row) => number(row.hits) },
@@ -24,12 +24,12 @@ export async function draw(context, here) {
     tools: mayAct ? (row) => h("span", button("Edit", () => edit(row, list.reload)), " ", button("Remove", () => remove(row, list.reload))) : null,
   });
   fill(tools, mayAct && button("Add entry", () => edit(null, list.reload), { kind: "primary", sign: "plus" }));
-  fill(main, h("p.dim", "Deny comes first. If there are allow entries of a type, one of them must match; otherwise everything is allowed."), filters([{ name: "list", label: "List", options: [["", "Any"], ["allow", "Allow"], ["deny", "Deny"]] }, { name: "type", label: "Kind", options: [["", "Any"], ...TYPES] }], values, (change) => { values = context.filter(change); list.restart(); }), h("section.panel", list.node));
+  fill(main, h("p.dim", "Deny entries take precedence. If allow entries of a kind exist, one of them must match. Everything else is allowed."), filters([{ name: "list", label: "List", options: [["", "Any"], ["allow", "Allow"], ["deny", "Deny"]] }, { name: "type", label: "Kind", options: [["", "Any"], ...TYPES] }], values, (change) => { values = context.filter(change); list.restart(); }), h("section.panel", list.node));
   return { moved: () => {}, press: list.press };
 }
 
 /** Ask, then remove. Where that would shut somebody out, the gateway says whom, and a second question follows. */
-const remove = (row, done) => confirm("Remove this entry?", `${row.list} ${row.type} ${row.value} holds no more, in every worker.`, "Remove", async () => {
+const remove = (row, done) => confirm("Remove this entry?", `${row.list} ${row.type} ${row.value} no longer applies, in every worker.`, "Remove", async () => {
   try { await drop(row, {}, done); } catch (error) {
     if (error.param !== "force") throw error;
     confirm("Remove it anyway?", error.message, "Remove anyway", () => drop(row, { force: "true" }, done));
@@ -41,7 +41,7 @@ const edit = (row, done) => formDialog(row ? "Change entry" : "Add entry", [
   { name: "list", label: "List", type: "select", value: row?.list || "deny", options: [["deny", "Deny"], ["allow", "Allow"]] },
   !row && { name: "type", label: "Kind", type: "select", options: TYPES },
   { name: "value", label: "Value", required: true, value: row?.value, hint: "An address, a network, a key’s prefix, or a name or pattern such as gpt-*." },
-  { name: "scope", label: "Scope", value: row?.scope || "global", hint: "global, or whom it is for." },
+  { name: "scope", label: "Scope", value: row?.scope || "global", hint: "global, or the key it applies to." },
   { name: "reason", label: "Why", value: row?.reason },
   { name: "expires_at", label: "Ends", type: "expiry", value: row?.expires_at, never: null },
   { name: "force", label: "Apply even if it locks out me, this host or every key", type: "switch" },

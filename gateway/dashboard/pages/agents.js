@@ -17,7 +17,7 @@ export async function draw(context, here) {
     label: "Agents, newest first",
     load: (cursor) => api.page("/api/agents", { ...values, limit: 50, cursor }, signal),
     href: (row) => link("agents", [row.id], context.place().query),
-    none: "No agent matches. Agents are found in traffic, or registered here.",
+    none: "No agent matches. The gateway discovers agents in traffic; you can also register them here.",
     columns: [
       { label: "Agent", wide: true, cell: (row) => cut(row.name) },
       { label: "State", cell: (row) => status(row.status) },
@@ -39,17 +39,17 @@ export async function draw(context, here) {
 }
 
 const fields = (agent) => [
-  !agent && { name: "name", label: "Name", required: true, hint: "As it names itself in X-Service-Agent." },
+  !agent && { name: "name", label: "Name", required: true, hint: "The name that it sends in X-Service-Agent." },
   { name: "owner", label: "Owner", value: agent?.owner }, { name: "role", label: "Role", value: agent?.role }, { name: "model", label: "Model", value: agent?.model },
-  { name: "tools", label: "Tools", type: "list", value: agent?.tools, hint: "Names, with commas between." }, { name: "tags", label: "Tags", type: "list", value: agent?.tags },
+  { name: "tools", label: "Tools", type: "list", value: agent?.tools, hint: "Names, separated by commas." }, { name: "tags", label: "Tags", type: "list", value: agent?.tags },
 ];
 
 function bringIn(done) {
-  const box = dialog("Import agents", form([{ name: "text", label: "Agents as JSON", type: "area", rows: 10, required: true, placeholder: '[{"name": "crm-bot", "owner": "sales", "tools": ["search"]}]', hint: "A list. New agents are created and known ones changed: all of them or none." }], async ({ text }) => {
+  const box = dialog("Import agents", form([{ name: "text", label: "Agents as JSON", type: "area", rows: 10, required: true, placeholder: '[{"name": "crm-bot", "owner": "sales", "tools": ["search"]}]', hint: "A list. Creates new agents and changes known ones: all or none." }], async ({ text }) => {
     let agents;
     try { agents = JSON.parse(text); } catch { throw Object.assign(new Error("This is not JSON."), { param: "text" }); }
     return api.post("/api/agents/import", { agents: Array.isArray(agents) ? agents : agents.agents });
-  }, { label: "Import", cancel: () => box.close(), done: (made) => { box.close(); toast(`${made.created} made, ${made.changed} changed, ${made.unchanged} as they were.`); done(); } }));
+  }, { label: "Import", cancel: () => box.close(), done: (made) => { box.close(); toast(`${made.created} created, ${made.changed} changed, ${made.unchanged} unchanged.`); done(); } }));
 }
 
 function one(id, context, changed) {
@@ -61,9 +61,9 @@ function one(id, context, changed) {
       h("div.row-line", status(agent.status), severity(agent.risk), h("span.dim", "risk")), h("h2", agent.name),
       context.can("agents:manage") && h("div.row-line",
         button("Change", () => formDialog(`Change ${agent.name}`, fields(agent), (given) => api.patch(at("agents", agent.id), { ...given, version: agent.version }), { told: "Changed.", done: after })),
-        agent.status === "blocked" || agent.status === "retired" ? button("Let it in again", set("active", "The agent may use the gateway again.")) : [
+        agent.status === "blocked" || agent.status === "retired" ? button("Unblock", set("active", "The agent may use the gateway again.")) : [
           button("Retire", set("retired", "Agent retired.")),
-          button("Block", () => confirm(`Block ${agent.name}?`, "Its requests are refused from now on, whatever key it uses.", "Block", set("blocked", "Agent blocked.")), { kind: "danger" })]),
+          button("Block", () => confirm(`Block ${agent.name}?`, "From now on, the gateway refuses its requests, with any key.", "Block", set("blocked", "Agent blocked.")), { kind: "danger" })]),
       facts(["Owner", agent.owner], ["Role", agent.role], ["Model", agent.model], ["Source", words(agent.source)], ["First seen", time(agent.first_seen, "never")], ["Last seen", time(agent.last_seen, "never")], ["Requests in 24 h", compact(agent.requests_24h)], ["Blocked in 24 h", compact(agent.blocks_24h)], ["Tags", tags(agent.tags)]),
       h("div", h("h3", "Tools"), tags(agent.tools)),
       h("div.row-line", context.can("traffic:read") && h("a.btn", { href: context.link("traffic", [], { agent: agent.name }) }, "Its traffic"), context.can("alerts:read") && h("a.btn", { href: context.link("alerts", [], { agent: agent.name, scope: "all" }) }, "Its alerts")),

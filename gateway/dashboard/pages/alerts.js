@@ -9,7 +9,7 @@ import { acceptDialog } from "./acceptances.js";
 import { evidence as hash } from "./traffic.js";
 import { detail } from "./detail.js";
 
-const STATES = { acknowledged: "Acknowledge", investigating: "Investigate", resolved: "Resolve", false_positive: "False positive", suppressed: "Suppress", open: "Open again" };
+const STATES = { acknowledged: "Acknowledge", investigating: "Investigate", resolved: "Resolve", false_positive: "False positive", suppressed: "Suppress", open: "Reopen" };
 const LEADS = { open: ["acknowledged", "investigating", "resolved", "false_positive", "suppressed"], acknowledged: ["investigating", "resolved", "false_positive", "suppressed"], investigating: ["resolved", "false_positive", "suppressed"], resolved: ["open"], false_positive: ["open"], suppressed: ["open"] };
 const ASKS = ["resolved", "false_positive", "suppressed"];
 
@@ -32,10 +32,10 @@ export async function draw(context, here) {
       { label: "State", low: 1, cell: (row) => status(row.status) },
       { label: "Source", low: 3, cell: (row) => words(row.source) },
       { label: "About", low: 2, cell: (row) => cut(row.agent || row.key_prefix) },
-      { label: "Times", align: "end", low: 2, cell: (row) => number(row.count) },
+      { label: "Count", align: "end", low: 2, cell: (row) => number(row.count) },
       { label: "First seen", low: 3, cell: (row) => ago(row.first_seen) },
       { label: "Last seen", low: 1, cell: (row) => ago(row.last_seen) },
-      { label: "With", low: 3, cell: (row) => cut(row.assigned_to || row.acknowledged_by) },
+      { label: "Assigned to", low: 3, cell: (row) => cut(row.assigned_to || row.acknowledged_by) },
     ],
   });
   const refresh = () => api.page("/api/alerts", { scope: "active", limit: 100 }, signal).then((page) => context.count(page.items.length), () => {});
@@ -47,7 +47,7 @@ export async function draw(context, here) {
     { name: "status", label: "State", options: ["", ...Object.keys(LEADS)] },
     { name: "source", label: "Source", options: ["", "shield", "auth", "budget", "access", "provider", "fleet", "integrity"] },
     { name: "rule", label: "Rule" }, { name: "agent", label: "Agent" },
-    { name: "assigned_to", label: "With", options: [["", "Anybody"], [session.user.username, "Me"]] },
+    { name: "assigned_to", label: "Assigned to", options: [["", "Anyone"], [session.user.username, "Me"]] },
     values.since && { name: "since", label: "Since" }, values.until && { name: "until", label: "Until" },
   ], values, (change) => {
     values = whole(context.filter({ ...change, ...(change.status ? { scope: "" } : change.scope ? { status: "" } : {}) }));
@@ -72,7 +72,7 @@ function move(alert, to, changed) {
   const told = `Alert: ${words(to).toLowerCase()}.`;
   if (!ASKS.includes(to)) { send({}).then(() => { toast(told); changed(); }, failed); return; }
   formDialog(`${STATES[to]}: ${alert.title}`, [
-    to === "suppressed" && { name: "suppressed_until", label: "Until", type: "expiry", days: "7", most: 90, hint: "The alert opens again when it is seen after that." },
+    to === "suppressed" && { name: "suppressed_until", label: "Until", type: "expiry", days: "7", most: 90, hint: "The alert reopens if the event repeats after this time." },
     { name: "note", label: to === "resolved" ? "What was done" : "Why", type: "area", rows: 3, required: to !== "resolved", blank: undefined },
   ], (values) => send({ ...values, note: values.note || undefined }), { label: STATES[to], told, done: changed });
 }
@@ -90,7 +90,7 @@ function one(id, context, changed) {
       facts(["Rule", alert.source === "shield" ? h("a", { href: context.link("shield", ["rules", alert.rule]) }, alert.rule) : alert.rule], ["First seen", time(alert.first_seen)], ["Last seen", time(alert.last_seen)], ["Agent", alert.agent], ["Key", alert.key_prefix && code(alert.key_prefix)], ["Seen in", alert.origin && code(alert.origin)],
         ["Request", alert.request_id && (context.can("traffic:read") ? h("a", { href: context.link("traffic", [alert.request_id]) }, alert.request_id) : code(alert.request_id))], ["Assigned to", alert.assigned_to], alert.resolution && ["Resolution", alert.resolution], alert.suppressed_until && ["Suppressed until", time(alert.suppressed_until)], alert.acceptance && ["Accepted by", h("a", { href: context.link("shield", ["acceptances"]) }, alert.acceptance)]),
       alert.evidence.length ? h("div", h("h3", "Evidence"), alert.evidence.map(evidence)) : null,
-      h("div", h("h3", "Timeline"), alert.timeline.length ? h("ol.timeline", alert.timeline.map((step) => h("li", h("div", h("b", words(step.action)), " ", h("span.dim", "by "), step.actor, " ", h("span.dim.small", time(step.occurred_at))), step.note && h("p", step.note)))) : h("p.dim", "Nobody has done anything about it yet.")),
+      h("div", h("h3", "Timeline"), alert.timeline.length ? h("ol.timeline", alert.timeline.map((step) => h("li", h("div", h("b", words(step.action)), " ", h("span.dim", "by "), step.actor, " ", h("span.dim.small", time(step.occurred_at))), step.note && h("p", step.note)))) : h("p.dim", "No actions yet.")),
     ];
   });
   return { title: "Alert", body };

@@ -11,8 +11,8 @@ export async function draw({ main, tools, signal }) {
   const body = h("div.stack");
   const again = load(body, () => api.get("/api/audit/chain", {}, signal), (chain) => [
     h(`div.banner${chain.ok ? "" : ".bad"}`, icon(chain.ok ? "ALLOW" : "BLOCK", chain.ok ? "good" : "bad"), chain.ok
-      ? h("span", h("b", "The chain is whole. "), `${number(chain.checked)} events since the newest checkpoint were looked at now; the command audit verify looks at all of them.`)
-      : h("span", h("b", "The chain is broken. "), `${chain.reason || ""} First at event ${shown(chain.first_broken_seq)}. Keep a copy of the data folder before anything else, then compare with your exports.`)),
+      ? h("span", h("b", "The chain is intact. "), `The gateway just checked ${number(chain.checked)} events since the newest checkpoint. The command audit verify checks all events.`)
+      : h("span", h("b", "The chain is broken. "), `${chain.reason || ""} First at event ${shown(chain.first_broken_seq)}. First copy the data folder, then compare with your exports.`)),
     list("Ends of the chains", chain.chains), list("Checkpoints", chain.checkpoints)]);
   fill(tools, button("Check again", async () => again(), { sign: "refresh" }));
   fill(main, body);

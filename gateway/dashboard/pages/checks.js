@@ -20,7 +20,7 @@ export async function draw(context, here) {
   const again = load(top, () => api.get("/api/posture", { since: values.since || "30d" }, signal), (found) => {
     audit = found.trust_audit;
     if (audit) fill(bar, filters([
-      { name: "status", label: "Result", options: [["", "Any"], ["fail", "Fails"], ["warn", "Warns"], ["pass", "Holds"], ["not_applicable", "Does not apply"]] },
+      { name: "status", label: "Result", options: [["", "Any"], ["fail", "Fail"], ["warn", "Warn"], ["pass", "Pass"], ["not_applicable", "Does not apply"]] },
       { name: "severity", label: "Severity", options: ["", ...SEVERITIES] },
       { name: "category", label: "Category", options: ["", ...new Set(audit.checks.map((each) => each.category))] },
     ], values, (change) => { values = context.filter(change); list(); }));
@@ -37,8 +37,8 @@ function head(found) {
   const points = found.history.map((one) => ({ at: one.occurred_at, posture: one.posture_score, threat: one.threat_score }));
   return h("div.grid2",
     panel("Posture", h("div.dials", dial(score, { label: "Posture score", word: score === null ? "not known yet" : score >= 80 ? "good" : score >= 50 ? "fair" : "poor", kind: score === null ? "none" : score >= 80 ? "good" : score >= 50 ? "soso" : "bad" }),
-      audit && h("div.stack.tight", h("div.stats", stat("Hold", number(audit.passed)), stat("Warn", number(audit.warned)), stat("Fail", number(audit.failed))), h("p.dim.small", "Run ", time(audit.occurred_at), ` by ${audit.started_by}. ${audit.skipped} checks do not apply. A critical check that fails caps the score at 49.`)))),
-    panel("Trend", points.length > 1 ? series(points, [{ key: "posture", label: "Posture", name: "two" }, { key: "threat", label: "Threat", name: "block" }], { label: "Posture and threat score", lines: true, full: 100, height: 150 }) : empty("The trend appears after the second reading.")));
+      audit && h("div.stack.tight", h("div.stats", stat("Pass", number(audit.passed)), stat("Warn", number(audit.warned)), stat("Fail", number(audit.failed))), h("p.dim.small", "Run ", time(audit.occurred_at), ` by ${audit.started_by}. ${audit.skipped} checks do not apply. A failed critical check limits the score to 49.`)))),
+    panel("Trend", points.length > 1 ? series(points, [{ key: "posture", label: "Posture", name: "two" }, { key: "threat", label: "Threat", name: "block" }], { label: "Posture and threat score", lines: true, full: 100, height: 150 }) : empty("The trend appears after the second measurement.")));
 }
 
 function groups(list, { link, place }) {
@@ -58,6 +58,6 @@ function one(id, audit) {
   const check = audit()?.checks.find((each) => each.id === id);
   if (!check) return { title: "Check", body: empty("The newest trust audit has no such check.") };
   return { title: "Check", body: h("div.stack", h("div.row-line", status(check.status), severity(check.severity), tag(words(check.category))), h("h2", check.title),
-    facts(["What was seen", check.evidence], ["Why it matters", check.why]), h("div.banner.info", icon("check"), h("span", h("b", "Fix. "), check.fix)),
+    facts(["Evidence", check.evidence], ["Why it matters", check.why]), h("div.banner.info", icon("check"), h("span", h("b", "Fix. "), check.fix)),
     check.refs.length ? h("div", h("h3", "See"), h("div.tags", check.refs.map((each) => tag(each)))) : null) };
 }

@@ -21,7 +21,7 @@ export async function draw(context, here) {
     return [h("div.stats", stat("Spent", microusd(found.totals.cost_microusd)), stat("Tokens in", compact(found.totals.prompt_tokens)), stat("Tokens out", compact(found.totals.reply_tokens)), stat("A thousand requests", microusd(found.totals.requests ? (found.totals.cost_microusd / found.totals.requests) * 1000 : null))),
       series(found.series.map((one) => ({ at: one.at, cost: one.cost_microusd / 1e6 })), [{ key: "cost", label: "Spent", name: "one" }], { label: "Spent over time", show: dollars, height: 160 })];
   }) : () => {};
-  const again = load(body, () => api.page("/api/budgets", {}, signal), ({ items }) => (items.length ? items.map((one) => card(one, mayAct, again)) : empty("No budgets yet. A budget limits what a key, an agent, a model, a provider or all of them may spend.")));
+  const again = load(body, () => api.page("/api/budgets", {}, signal), ({ items }) => (items.length ? items.map((one) => card(one, mayAct, again)) : empty("No budgets yet. A budget limits spending for a key, an agent, a model, a provider or everything.")));
   fill(tools, can("traffic:read") && range, mayAct && button("New budget", () => make(again), { kind: "primary", sign: "plus" }));
   fill(main, can("traffic:read") && headed("Spending", null, spend), h("h2", "Budgets"), body, top);
   const slow = setInterval(() => document.hidden || again(), 30000);
@@ -35,11 +35,11 @@ function card(one, mayAct, again) {
   return h("section.panel", h("header.panel-head", h("h2", one.name || words(one.scope)), h("div.tools", status(one.status))),
     h("div.stack.tight", h("p", h("b", amount(one.spent, one.unit)), h("span.dim", ` of ${amount(one.effective_limit, one.unit)} ${PER[one.window]}, ${percent(share, 0)}`)),
       meter(share, { label: `${one.name || one.scope}: spent`, kind: one.status === "exceeded" ? "bad" : one.status === "warning" ? "soso" : "good", mark: one.soft_pct / 100 }),
-      h("p.dim.small", `At this pace ${amount(one.forecast, one.unit)} at the end (${percent(ends, 0)}); starts anew `, ago(one.resets_at), one.reserved > 0 && `; ${amount(one.reserved, one.unit)} on their way`, "."),
-      facts(["For", one.scope === "global" ? "Everything" : `${words(one.scope)} ${one.scope_value}`], ["When it is used up", one.action === "block" ? "Refuse" : "Only warn"]),
-      one.override && h("div.banner.soso", h("span", "Raised to ", h("b", amount(one.override.limit, one.unit)), " until ", time(one.override.until), ` by ${one.override.by}: ${one.override.reason}`), mayAct && button("End", async () => { await api.remove(at("budgets", one.id, "override")); toast("The usual limit holds again."); after(); }, { kind: "small" })),
+      h("p.dim.small", `At this pace ${amount(one.forecast, one.unit)} at the end (${percent(ends, 0)}); resets `, ago(one.resets_at), one.reserved > 0 && `; ${amount(one.reserved, one.unit)} reserved`, "."),
+      facts(["For", one.scope === "global" ? "Everything" : `${words(one.scope)} ${one.scope_value}`], ["At the limit", one.action === "block" ? "Refuse" : "Only warn"]),
+      one.override && h("div.banner.soso", h("span", "Raised to ", h("b", amount(one.override.limit, one.unit)), " until ", time(one.override.until), ` by ${one.override.by}: ${one.override.reason}`), mayAct && button("End", async () => { await api.remove(at("budgets", one.id, "override")); toast("The regular limit applies again."); after(); }, { kind: "small" })),
       mayAct && h("div.row-line", button("Change", () => formDialog("Change budget", [...basics(one)], (values) => api.patch(at("budgets", one.id), { ...values, version: one.version }), { told: "Changed.", done: after }), { kind: "small" }),
-        button("Raise for a while", () => formDialog("Raise the limit for a while", [{ name: "limit", label: `Limit in ${one.unit}`, type: "number", step: "any", min: 0, value: one.effective_limit, required: true }, { name: "until", label: "Until", type: "expiry", days: "1", most: 90 }, { name: "reason", label: "Why", required: true }], (values) => api.post(at("budgets", one.id, "override"), { ...values, version: one.version }), { label: "Raise", told: "Raised.", done: after }), { kind: "small" }),
+        button("Raise temporarily", () => formDialog("Raise the limit temporarily", [{ name: "limit", label: `Limit in ${one.unit}`, type: "number", step: "any", min: 0, value: one.effective_limit, required: true }, { name: "until", label: "Until", type: "expiry", days: "1", most: 90 }, { name: "reason", label: "Why", required: true }], (values) => api.post(at("budgets", one.id, "override"), { ...values, version: one.version }), { label: "Raise", told: "Raised.", done: after }), { kind: "small" }),
         button("Remove", () => confirm("Remove this budget?", "Its limit no longer applies, and what it counted is deleted.", "Remove", async () => { await api.remove(at("budgets", one.id)); toast("Budget removed."); after(); }), { kind: "small" }))));
 }
 
@@ -47,7 +47,7 @@ const basics = (one) => [
   { name: "name", label: "Name", value: one?.name || "", max_chars: 100 },
   { name: "limit", label: one ? `Limit in ${one.unit}` : "Limit", type: "number", step: "any", min: 0, value: one?.limit, required: true },
   { name: "soft_pct", label: "Warn from, in percent", type: "number", min: 1, max: 100, value: one?.soft_pct ?? 80, required: true },
-  { name: "action", label: "When it is used up", type: "select", value: one?.action || "block", options: [["block", "Refuse further requests"], ["warn", "Only warn"]] },
+  { name: "action", label: "At the limit", type: "select", value: one?.action || "block", options: [["block", "Refuse further requests"], ["warn", "Only warn"]] },
 ];
 
 const make = (again) => formDialog("New budget", [
@@ -56,4 +56,4 @@ const make = (again) => formDialog("New budget", [
   { name: "unit", label: "In", type: "select", options: [["usd", "US dollars"], ["tokens", "Tokens"], ["requests", "Requests"]] },
   { name: "window", label: "In each", type: "select", value: "day", options: [["hour", "Hour"], ["day", "Day"], ["week", "Week"], ["month", "Month"]] },
   ...basics(null),
-], ({ scope_value, ...values }) => api.post("/api/budgets", { ...values, scope_value: values.scope === "global" ? undefined : scope_value }), { label: "Make budget", told: "Budget made. It holds at once.", done: again });
+], ({ scope_value, ...values }) => api.post("/api/budgets", { ...values, scope_value: values.scope === "global" ? undefined : scope_value }), { label: "Create budget", told: "Budget created. It applies at once.", done: again });

@@ -9,25 +9,25 @@ import { table } from "../table.js";
 export async function draw({ main, tools, can, signal }) {
   const body = h("div.stack"), peers = h("section.panel"), mayAct = can("settings:manage");
   const again = load(body, () => api.get("/api/fleet", {}, signal), (fleet) => [
-    panel(null, h("div.stats", stat("Instances", number(fleet.total)), stat("Healthy", number(fleet.healthy)), stat("Posture", fleet.posture ?? "–", "of 100, more is better"), stat("Threat", fleet.threat ?? "–", "of 100, less is better"))),
+    panel(null, h("div.stats", stat("Instances", number(fleet.total)), stat("Healthy", number(fleet.healthy)), stat("Posture", fleet.posture ?? "–", "of 100, higher is better"), stat("Threat", fleet.threat ?? "–", "of 100, lower is better"))),
     panel("Instances", table({
-      label: "Instances", rows: fleet.instances, none: "No instance has reported that it runs. Each reports every 15 seconds.",
+      label: "Instances", rows: fleet.instances, none: "No instance has sent a heartbeat. Each sends one every 15 seconds.",
       columns: [
         { label: "Instance", cell: (row) => h("span", { title: row.problem || "" }, h("b", row.name), row.peer && h("span.dim", ` by ${row.peer}`)), sort: (row) => row.name },
         { label: "Connection", cell: (row) => status(row.connection), sort: (row) => row.connection },
         { label: "State", low: 1, cell: (row) => status(row.status), sort: (row) => row.status },
         { label: "Version", low: 2, cell: (row) => code(row.version) },
-        { label: "Up for", align: "end", low: 2, cell: (row) => span(row.uptime_seconds), sort: (row) => row.uptime_seconds ?? 0 },
+        { label: "Uptime", align: "end", low: 2, cell: (row) => span(row.uptime_seconds), sort: (row) => row.uptime_seconds ?? 0 },
         { label: "CPU", align: "end", low: 2, cell: (row) => (row.cpu_percent === null || row.cpu_percent === undefined ? "–" : `${Math.round(row.cpu_percent)} %`), sort: (row) => row.cpu_percent ?? 0 },
         { label: "Memory", align: "end", low: 1, cell: (row) => bytes(row.memory_bytes), sort: (row) => row.memory_bytes ?? 0 },
         { label: "Blocked, 24 h", align: "end", low: 2, cell: (row) => number(row.threats) }, { label: "Alerts", align: "end", low: 3, cell: (row) => number(row.alerts) }, { label: "Agents", align: "end", low: 3, cell: (row) => number(row.agents) }, { label: "Posture", align: "end", low: 3, cell: (row) => number(row.posture_score) },
         { label: "Last seen", low: 1, cell: (row) => ago(row.last_seen) },
       ] }).node)]);
   const ask = load(peers, () => api.page("/api/fleet/peers", {}, signal), ({ items }) => [h("header.panel-head", h("h2", "Other gateways"), mayAct && h("div.tools", button("Add a gateway", () => formDialog("Add a gateway", [
-    { name: "name", label: "Name", required: true }, { name: "url", label: "Address", required: true, placeholder: "https://gateway-2.example.com:5001" }, { name: "api_key", label: "Its key", type: "password", required: true, hint: "A key of that gateway that may read the fleet, or where it is: env:NAME, file:PATH." }, { name: "allow_private", label: "May lie in a private network", type: "switch" },
+    { name: "name", label: "Name", required: true }, { name: "url", label: "Address", required: true, placeholder: "https://gateway-2.example.com:5001" }, { name: "api_key", label: "API key", type: "password", required: true, hint: "A key of that gateway with fleet:read, or a reference: env:NAME, file:PATH." }, { name: "allow_private", label: "Allow private addresses", type: "switch" },
   ], (values) => api.post("/api/fleet/peers", values), { label: "Add", told: (made) => (made.problem ? [`Added, but it does not answer: ${made.problem}`, "bad"] : "Added. It has answered."), done: () => { ask(); again(); } }), { sign: "plus" }))),
   items.length ? table({ label: "Other gateways", rows: items, columns: [{ label: "Name", cell: (row) => h("b", row.name) }, { label: "Address", low: 1, cell: (row) => code(row.url) }, { label: "State", cell: (row) => (row.problem ? h("span", { title: row.problem }, status("failed"), h("span.dim.small", ` ${row.problem}`)) : status(row.answered_at ? "online" : "pending")) }, { label: "Instances", align: "end", low: 2, cell: (row) => row.instances }, { label: "Answered", low: 1, cell: (row) => ago(row.answered_at) }, { label: "Key", low: 3, cell: (row) => code(row.api_key) }],
-    tools: mayAct ? (row) => button("Remove", () => confirm(`Remove ${row.name}?`, "It is not asked any more.", "Remove", async () => { await api.remove(at("fleet/peers", row.id)); toast("Removed."); ask(); again(); })) : null }).node : empty("Gateways with a database of their own can be listed here. This gateway asks them with one of their keys.")]);
+    tools: mayAct ? (row) => button("Remove", () => confirm(`Remove ${row.name}?`, "This gateway stops polling it.", "Remove", async () => { await api.remove(at("fleet/peers", row.id)); toast("Removed."); ask(); again(); })) : null }).node : empty("Add gateways that have their own database. This gateway polls each with an API key of that gateway.")]);
   fill(tools, button("Refresh", async () => { again(); ask(); }, { sign: "refresh" }));
   fill(main, body, peers);
   const slow = setInterval(() => document.hidden || again(), 15000);

@@ -19,7 +19,7 @@ export async function draw(context, here) {
       { label: "What", cell: (row) => h("button.btn.quiet.small", { type: "button", onclick: () => one(row) }, words(row.action)) },
       { label: "Result", low: 1, cell: (row) => status(row.outcome) },
       { label: "Who", cell: (row) => cut(row.actor) },
-      { label: "On what", wide: true, low: 2, cell: (row) => cut([row.resource_type, row.resource_id].filter(Boolean).join(" ")) },
+      { label: "Resource", wide: true, low: 2, cell: (row) => cut([row.resource_type, row.resource_id].filter(Boolean).join(" ")) },
       { label: "Source", low: 3, cell: (row) => row.source },
       { label: "From", low: 3, cell: (row) => code(row.ip) },
       { label: "Number", align: "end", low: 3, cell: (row) => row.seq },
@@ -28,7 +28,7 @@ export async function draw(context, here) {
   fill(tools, h("span.dim.small", "Export"), links);
   fill(main, filters([
     { name: "since", label: "Time", options: [["", "Any"], ...RANGES] }, values.until && { name: "until", label: "Until" }, { name: "search", label: "Search", placeholder: "req_…, agent, key, address" }, { name: "action", label: "Action" }, { name: "actor", label: "Who" },
-    { name: "source", label: "Source", options: ["", "api", "auth", "shield", "cli", "mcp", "chat"] }, { name: "resource_type", label: "Kind" }, { name: "exclude_actions", label: "Leave out", placeholder: "Actions, with commas" },
+    { name: "source", label: "Source", options: ["", "api", "auth", "shield", "cli", "mcp", "chat"] }, { name: "resource_type", label: "Kind" }, { name: "exclude_actions", label: "Exclude", placeholder: "Actions, separated by commas" },
   ], values, (change) => { values = context.filter(change); links.forEach((link, index) => { link.href = file(["jsonl", "csv"][index]); }); list.restart(); }), h("section.panel", list.node));
   context.on((name) => { if (name !== "tick" || !list.isFirst) return; clearTimeout(soon); soon = setTimeout(list.reload, 500); });
   signal.addEventListener("abort", () => clearTimeout(soon));
@@ -40,6 +40,6 @@ const json = (title, value) => value && Object.keys(value).length ? h("div", h("
 
 function one(row) {
   dialog(words(row.action), h("div.stack", h("div.row-line", status(row.outcome), row.reason && h("span.dim", row.reason)),
-    facts(["When", time(row.timestamp)], ["Who", `${row.actor} (${row.actor_type})`], ["From", row.ip && code(row.ip)], ["With", row.user_agent], ["Key", row.key_prefix && code(row.key_prefix)], ["Agent", row.agent], ["Direction", row.direction && words(row.direction)], ["On what", [row.resource_type, row.resource_id].filter(Boolean).join(" ") || null], ["Source", row.source], ["Request", row.request_id && code(row.request_id)], ["Number in the chain", row.seq], ["Instance", code(row.instance_id)]),
-    json("Before", row.before), json("After", row.after), json("Details", row.details), facts(["Hash", code(row.hash)], ["Hash of the one before", code(row.prev_hash)])), { kind: "drawer" });
+    facts(["When", time(row.timestamp)], ["Who", `${row.actor} (${row.actor_type})`], ["From", row.ip && code(row.ip)], ["With", row.user_agent], ["Key", row.key_prefix && code(row.key_prefix)], ["Agent", row.agent], ["Direction", row.direction && words(row.direction)], ["Resource", [row.resource_type, row.resource_id].filter(Boolean).join(" ") || null], ["Source", row.source], ["Request", row.request_id && code(row.request_id)], ["Number in the chain", row.seq], ["Instance", code(row.instance_id)]),
+    json("Before", row.before), json("After", row.after), json("Details", row.details), facts(["Hash", code(row.hash)], ["Previous hash", code(row.prev_hash)])), { kind: "drawer" });
 }

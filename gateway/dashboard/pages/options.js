@@ -19,13 +19,13 @@ export async function draw(context, here) {
     fill(kept, retention(items.filter((row) => row.changeable)));
     if (list) { list.set(all.filter(fits)); return undefined; }
     list = table({
-      label: "Settings", rows: all.filter(fits), size: 100, none: "No setting fits.",
+      label: "Settings", rows: all.filter(fits), size: 100, none: "No setting matches.",
       columns: [
         { label: "Setting", cell: (row) => h("b", row.name), sort: (row) => row.name },
         { label: "Value", cell: (row) => (row.secret ? h("span.dim", shown(row.value)) : code(shown(row.value))) },
         { label: "From", low: 1, cell: (row) => (row.source === "default" ? h("span.dim", "Default") : tag(SOURCES[row.source] || words(row.source), "accent")), sort: (row) => row.source },
         { label: "Variable", low: 3, cell: (row) => code(row.variable) },
-        { label: "What it is", wide: true, low: 2, cell: (row) => cut(row.about) },
+        { label: "Description", wide: true, low: 2, cell: (row) => cut(row.about) },
       ],
     });
     return list.node;
@@ -34,12 +34,12 @@ export async function draw(context, here) {
   function retention(rows) {
     if (!rows.length) return null;
     const mayAct = can("settings:manage");
-    const node = form(rows.map((row) => ({ name: row.name, label: words(row.name.replace("retention_", "")).replace(/ days$/, ", days"), type: "number", min: 0, value: row.value, required: true, hint: row.about })), async (given) => api.patch("/api/settings", given), { label: "Save", done: () => { toast("Saved. It holds at once."); again(); } });
+    const node = form(rows.map((row) => ({ name: row.name, label: words(row.name.replace("retention_", "")).replace(/ days$/, ", days"), type: "number", min: 0, value: row.value, required: true, hint: row.about })), async (given) => api.patch("/api/settings", given), { label: "Save", done: () => { toast("Saved. It applies at once."); again(); } });
     node.classList.add("across");
     const changed = rows.filter((row) => row.source === "database" || shown(row.value) !== shown(row.default));
     if (!mayAct) for (const input of node.querySelectorAll("input, button")) input.disabled = true;
-    return panel("How long things are kept", node, mayAct && changed.length ? h("div.row-line", button("As the gateway was started with", async () => { await api.patch("/api/settings", { reset: rows.map((row) => row.name) }); toast("Set back."); again(); }, { kind: "small" })) : null);
+    return panel("Retention", node, mayAct && changed.length ? h("div.row-line", button("Reset to the startup value", async () => { await api.patch("/api/settings", { reset: rows.map((row) => row.name) }); toast("Reset."); again(); }, { kind: "small" })) : null);
   }
-  fill(main, kept, filters([{ name: "search", label: "Search", placeholder: "Name or what it is" }], values, (change) => { values = context.filter(change); list?.set(all.filter(fits)); }), h("p.dim", "The settings below are read at the start and at SIGHUP: from flags, the environment and the settings file. Secrets are masked."), body);
+  fill(main, kept, filters([{ name: "search", label: "Search", placeholder: "Name or description" }], values, (change) => { values = context.filter(change); list?.set(all.filter(fits)); }), h("p.dim", "The gateway reads these settings at startup and on SIGHUP from flags, the environment and the settings file. Secrets are masked."), body);
   return { moved: () => {} };
 }

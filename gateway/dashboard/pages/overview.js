@@ -16,14 +16,14 @@ export async function draw(context, here) {
   const range = h("select", { "aria-label": "Time range", onchange: (event) => { seen.since = event.target.value; context.filter({ since: seen.since }); again.flow(); } },
     RANGES.map(([key, label]) => h("option", { value: key, selected: key === seen.since }, label)));
   fill(tools, can("traffic:read") && range);
-  fill(main, parts.banner, parts.start, h("div.main-side", h("div.stack", can("posture:read") && panel("How things stand", parts.scores), can("traffic:read") && headed("Requests", parts.stats, parts.flow)),
+  fill(main, parts.banner, parts.start, h("div.main-side", h("div.stack", can("posture:read") && panel("Status", parts.scores), can("traffic:read") && headed("Requests", parts.stats, parts.flow)),
     h("div.stack", panel("Next", parts.todo), can("alerts:read") && headed("Active alerts", h("a", { href: link("alerts") }, "All alerts"), parts.alerts))),
-  h("div.grid3", can("traffic:read") && panel("Rules that matched most", parts.rules), can("budgets:read") && headed("Budgets", h("a", { href: link("cost") }, "Cost"), parts.budgets), can("fleet:read") && headed("Fleet", h("a", { href: link("fleet") }, "Fleet"), parts.fleet)), fresh);
+  h("div.grid3", can("traffic:read") && panel("Top rules", parts.rules), can("budgets:read") && headed("Budgets", h("a", { href: link("cost") }, "Cost"), parts.budgets), can("fleet:read") && headed("Fleet", h("a", { href: link("fleet") }, "Fleet"), parts.fleet)), fresh);
 
   const known = {}, waiting = [];
   const note = () => {
     seen.freshAt = new Date().toISOString();
-    fill(fresh, "Read ", time(seen.freshAt), feed.state === "live" ? "; news come as they happen." : feed.state === "polling" ? "; asked again every ten seconds." : ".");
+    fill(fresh, "Read ", time(seen.freshAt), feed.state === "live" ? "; updates live." : feed.state === "polling" ? "; updates every ten seconds." : ".");
     fill(parts.todo, todo(known, context));
     banner(parts.banner, known);
   };
@@ -37,7 +37,7 @@ export async function draw(context, here) {
   const again = {
     flow: part("flow", "traffic:read", () => api.get("/api/traffic/summary", { since: seen.since }, signal), (sum) => {
       fill(parts.stats, null);
-      fill(parts.rules, sum.top.rules?.length ? bars(sum.top.rules.slice(0, 8).map((one) => ({ label: one.value, value: one.requests, href: link("shield", ["rules", one.value]), name: "block" })), { label: "Rules by requests they matched" }) : empty("No rule has matched in this time."));
+      fill(parts.rules, sum.top.rules?.length ? bars(sum.top.rules.slice(0, 8).map((one) => ({ label: one.value, value: one.requests, href: link("shield", ["rules", one.value]), name: "block" })), { label: "Rules by requests they matched" }) : empty("No rule matched in this period."));
       if (!sum.totals.requests) firstSteps(parts.start, context);
       return [h("div.stats", stat("Requests", compact(sum.totals.requests)), stat("Blocked", compact(sum.totals.blocks), percent(sum.totals.requests ? sum.totals.blocks / sum.totals.requests : null)), stat("For review", compact(sum.totals.reviews), percent(sum.totals.requests ? sum.totals.reviews / sum.totals.requests : null)),
         stat("Overhead, p95", millis(sum.totals.overhead_p95_ms), `p50 ${millis(sum.totals.overhead_p50_ms)}`), stat("Spent", microusd(sum.totals.cost_microusd))),
@@ -73,7 +73,7 @@ function banner(node, known) {
   const observes = known.scores?.threat.some((one) => one.name === "bypass" && one.points > 0) || check?.status === "fail";
   if (!known.scores) return;
   fill(node, h(`div.banner${observes ? ".soso" : ""}`, icon(observes ? "REVIEW" : "ALLOW", observes ? "soso" : "good"),
-    observes ? h("span", h("b", "Observing. "), "The shield records what it would block, but lets it pass.") : h("span", h("b", "Protecting. "), "What the shield blocks is neither sent to a model nor returned."),
+    observes ? h("span", h("b", "Observing. "), "The shield records what it would block, but lets it pass.") : h("span", h("b", "Protecting. "), "The shield stops blocked prompts and replies."),
     h("span.row-line", Object.entries(known.scores.services).map(([name, state]) => h("span.small", words(name), " ", status(state))))));
 }
 
@@ -84,12 +84,12 @@ function scores(found, link) {
   const isLifted = Math.round(found.threat.reduce((sum, one) => sum + one.points, 0)) < threat;
   return h("div.dials",
     h("div.stack.tight", h("h3", "Posture"), dial(posture, { label: "Posture score", word: posture === null ? "no trust audit yet" : posture >= 80 ? "good" : posture >= 50 ? "fair" : "poor", kind: posture === null ? "none" : posture >= 80 ? "good" : posture >= 50 ? "soso" : "bad" }),
-      audit ? h("ul.list.lines", bad.map((one) => h("li", icon(one.severity, `sev-${one.severity}`), h("a.grow", { href: link("posture", ["checks", one.id]) }, `Does not hold: ${one.title}`))), !bad.length && h("li.dim", holds(audit, link))) : h("p.dim.small", "How well this gateway is set up, by its trust audit. Higher is better.")),
+      audit ? h("ul.list.lines", bad.map((one) => h("li", icon(one.severity, `sev-${one.severity}`), h("a.grow", { href: link("posture", ["checks", one.id]) }, `Check failed: ${one.title}`))), !bad.length && h("li.dim", holds(audit, link))) : h("p.dim.small", "How securely this gateway is set up, by its trust audit. Higher is better.")),
     h("div.stack.tight", h("h3", "Threat"), dial(threat, { label: "Threat score", word: threat > 75 ? "severe" : threat > 50 ? "high" : threat > 25 ? "raised" : "low", kind: threat > 50 ? "bad" : threat > 25 ? "soso" : "good" }),
-      why.length ? h("ul.list.lines", why.map((one) => h("li", h("span.grow", THREAT[one.name] || words(one.name)), h("b", one.points.toFixed(one.points < 10 ? 1 : 0)), h("span.dim.small", `of ${one.limit}`))), isLifted && h("li.dim", `An active critical alert lifts the score to ${threat}.`)) : h("p.dim.small", "Nothing has happened in the last 24 hours. Lower is better.")));
+      why.length ? h("ul.list.lines", why.map((one) => h("li", h("span.grow", THREAT[one.name] || words(one.name)), h("b", one.points.toFixed(one.points < 10 ? 1 : 0)), h("span.dim.small", `of ${one.limit}`))), isLifted && h("li.dim", `An active critical alert raises the score to ${threat}.`)) : h("p.dim.small", "Nothing has happened in the last 24 hours. Lower is better.")));
 }
 
-const holds = (audit, link) => (audit.warned ? h("a", { href: link("posture", ["checks"], { status: "warn" }) }, `No check fails; ${audit.warned} warn`) : `All ${audit.passed} checks hold.`);
+const holds = (audit, link) => (audit.warned ? h("a", { href: link("posture", ["checks"], { status: "warn" }) }, `No check fails; ${audit.warned} warn`) : `All ${audit.passed} checks pass.`);
 
 function alerts({ items, next }, link) {
   if (!items.length) return empty("No active alerts.");
@@ -99,14 +99,14 @@ function alerts({ items, next }, link) {
 }
 
 function budgets(items, { link, can }) {
-  if (!items.length) return empty("No budgets. Nothing limits spending.", can("budgets:manage") && h("a.btn", { href: link("cost") }, "Make one"));
+  if (!items.length) return empty("No budgets. Nothing limits spending.", can("budgets:manage") && h("a.btn", { href: link("cost") }, "Create one"));
   return h("ul.list", [...items].sort((one, other) => other.spent / other.effective_limit - one.spent / one.effective_limit).slice(0, 5).map((one) => {
     const share = one.effective_limit ? one.spent / one.effective_limit : 1;
     return h("li", h("span.grow.cut", one.name || `${words(one.scope)} ${one.scope_value || ""}`), h("b", percent(share, 0)), meter(share, { label: `${one.name || one.scope}: spent`, kind: one.status === "exceeded" ? "bad" : one.status === "warning" ? "soso" : "good", mark: one.soft_pct / 100 }));
   }));
 }
 
-const fleet = (items) => (items.length ? h("ul.strip", items.slice(0, 12).map((one) => h("li", status(one.connection === "online" ? one.status : one.connection), h("span.cut", one.name)))) : empty("No instance has reported that it runs."));
+const fleet = (items) => (items.length ? h("ul.strip", items.slice(0, 12).map((one) => h("li", status(one.connection === "online" ? one.status : one.connection), h("span.cut", one.name)))) : empty("No instance has sent a heartbeat."));
 
 /** At most five things to do, the gravest first. */
 function todo(known, { can, link, session, changePassword }) {
@@ -114,19 +114,19 @@ function todo(known, { can, link, session, changePassword }) {
   const alerts = known.alerts?.items || [];
   const most = known.alerts?.next ? " or more" : "";
   const grave = alerts.filter((one) => one.severity === "critical" && one.status === "open");
-  if (grave.length) list.push(["critical", grave.length === 1 ? grave[0].title : `${grave.length}${most} critical alerts that nobody has looked at`, "Look", link("alerts", grave.length === 1 ? [grave[0].id] : [], grave.length === 1 ? {} : { severity: "critical", status: "open" })]);
-  if (session.isFirstPassword) list.push(["high", "You use the first password, which others have seen", "Change it", () => changePassword()]);
+  if (grave.length) list.push(["critical", grave.length === 1 ? grave[0].title : `${grave.length}${most} unacknowledged critical alerts`, "Look", link("alerts", grave.length === 1 ? [grave[0].id] : [], grave.length === 1 ? {} : { severity: "critical", status: "open" })]);
+  if (session.isFirstPassword) list.push(["high", "You still use the first password, which others may have seen", "Change it", () => changePassword()]);
   const over = (known.budgets?.items || []).filter((one) => one.status === "exceeded");
   if (over.length) list.push(["high", `${over.length === 1 ? over[0].name || "A budget" : `${over.length} budgets`} exceeded`, "See", link("cost")]);
-  for (const check of (known.scores?.trust_audit?.checks || []).filter((one) => one.status === "fail" && ["critical", "high"].includes(one.severity)).slice(0, 2)) list.push([check.severity, `Does not hold: ${check.title}`, "Fix", link("posture", ["checks", check.id])]);
+  for (const check of (known.scores?.trust_audit?.checks || []).filter((one) => one.status === "fail" && ["critical", "high"].includes(one.severity)).slice(0, 2)) list.push([check.severity, `Check failed: ${check.title}`, "Fix", link("posture", ["checks", check.id])]);
   const lost = (known.fleet?.instances || []).filter((one) => one.connection === "offline");
   if (lost.length) list.push(["medium", `${lost.length === 1 ? lost[0].name : `${lost.length} instances`} offline`, "See", link("fleet")]);
   if (known.scores && !known.scores.trust_audit && can("posture:manage")) list.push(["medium", "No trust audit has been run yet", "Run it", link("posture")]);
   const open = alerts.filter((one) => one.severity === "high" && one.status === "open");
-  if (open.length) list.push(["medium", `${open.length}${most} high alert${open.length > 1 ? "s" : ""} that nobody has looked at`, "Look", link("alerts", [], { severity: "high", status: "open" })]);
+  if (open.length) list.push(["medium", `${open.length}${most} unacknowledged high alert${open.length > 1 ? "s" : ""}`, "Look", link("alerts", [], { severity: "high", status: "open" })]);
   const echoes = known.providers && can("providers:manage") && onlyEcho(known.providers);
   if (echoes) list.push(["low", echoes, "Providers", link("settings", ["providers"])]);
-  if (!list.length) return empty("Nothing needs you now.");
+  if (!list.length) return empty("Nothing needs your attention.");
   return h("ul.list.todo", list.slice(0, 5).map(([kind, text, label, to]) => h("li", icon(kind, `sev-${kind}`), h("span.grow", text), typeof to === "string" ? h("a.btn.small", { href: to }, label) : button(label, to, { kind: "small" }))));
 }
 
@@ -141,9 +141,9 @@ function onlyEcho(providers) {
 function firstSteps(node, { can, link, session, changePassword }) {
   const steps = [
     session.asksForUser && [session.isFirstPassword ? "Change the first password" : "The first password is changed", session.isFirstPassword && button("Change", () => changePassword(), { kind: "small" })],
-    can("providers:manage") && ["Add a provider, or stay with the built-in model echo", h("a.btn.small", { href: link("settings", ["providers"]) }, "Providers")],
-    can("api_keys:manage") && ["Create an API key and copy the line that tries it", h("a.btn.small", { href: link("keys", [], { create: "1" }) }, "Create a key")],
-    ["See the scan arrive under Traffic", can("traffic:read") && h("a.btn.small", { href: link("traffic") }, "Traffic")],
+    can("providers:manage") && ["Add a provider, or keep the built-in model echo", h("a.btn.small", { href: link("settings", ["providers"]) }, "Providers")],
+    can("api_keys:manage") && ["Create an API key and run the command that it shows", h("a.btn.small", { href: link("keys", [], { create: "1" }) }, "Create a key")],
+    ["Watch the scan arrive under Traffic", can("traffic:read") && h("a.btn.small", { href: link("traffic") }, "Traffic")],
   ].filter(Boolean);
   fill(node, panel("First steps", h("ol.list", steps.map(([text, act], index) => h("li", h("span.tag", index + 1), h("span.grow", text), act)))));
 }

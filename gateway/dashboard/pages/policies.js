@@ -20,13 +20,13 @@ export async function draw(context, here) {
       { label: "Mode", cell: (row) => status(row.mode === "observe" ? "observe" : "active"), sort: (row) => row.mode },
       { label: "Review from", align: "end", low: 1, cell: (row) => row.review_score },
       { label: "Block from", align: "end", cell: (row) => row.block_score },
-      { label: "Categories set otherwise", low: 2, cell: (row) => h("span.tags", Object.entries(row.category_actions).map(([name, act]) => tag(`${words(name)}: ${act}`))) },
-      { label: "Made", low: 3, cell: (row) => time(row.created_at) },
+      { label: "Category actions", low: 2, cell: (row) => h("span.tags", Object.entries(row.category_actions).map(([name, act]) => tag(`${words(name)}: ${act}`))) },
+      { label: "Created", low: 3, cell: (row) => time(row.created_at) },
     ],
-    tools: mayAct ? (row) => h("span", button("Edit", () => edit(row, again)), " ", button("Remove", () => confirm("Remove this policy?", `${row.name} is removed. Keys that have it must be given another one first.`, "Remove", async () => { await api.remove(at("policies", row.id)); toast("Policy removed."); again(); }))) : (row) => button("Show", () => edit(row, again, true)),
+    tools: mayAct ? (row) => h("span", button("Edit", () => edit(row, again)), " ", button("Remove", () => confirm("Remove this policy?", `This removes ${row.name}. First give its keys another policy.`, "Remove", async () => { await api.remove(at("policies", row.id)); toast("Policy removed."); again(); }))) : (row) => button("Show", () => edit(row, again, true)),
   }).node);
   fill(tools, mayAct && button("New policy", () => edit(null, again), { kind: "primary", sign: "plus" }));
-  fill(main, h("p.dim", "A policy says from which score a text is reviewed or blocked, and can give categories another weight. It applies to its keys from their next request."), body);
+  fill(main, h("p.dim", "A policy sets the scores for REVIEW and BLOCK and can change the weight of categories. It applies to its keys from their next request."), body);
   return { moved: () => {} };
 }
 
@@ -36,17 +36,17 @@ function edit(row, again, isOnlyShown = false) {
   const read = () => Object.fromEntries([...weights.querySelectorAll("select")].filter((one) => one.value).map((one) => [one.dataset.name, one.value]));
   const node = form([
     { name: "name", label: "Name", required: true, value: row?.name, max_chars: 64 },
-    { name: "mode", label: "Mode", type: "select", value: set.mode, options: [["block", "Block what is over the score"], ["observe", "Only observe: record, but let it pass"]] },
+    { name: "mode", label: "Mode", type: "select", value: set.mode, options: [["block", "Block from the block score"], ["observe", "Only observe: record, but let it pass"]] },
     { name: "review_score", label: "Review from score", type: "number", min: 1, max: 100, value: set.review_score, required: true },
     { name: "block_score", label: "Block from score", type: "number", min: 1, max: 100, value: set.block_score, required: true },
-    { name: "unscannable", label: "Parts that cannot be read (images, audio, files)", type: "select", value: set.unscannable, options: [["allow", "Allow"], ["review", "For review"], ["block", "Block"]] },
-    { name: "outbound", label: "Replies that are over the score", type: "select", value: set.outbound, options: [["block", "Hold back"], ["redact", "Pass on, masked"]] },
-    { name: "tool_injection", label: "Also look for injection in tool descriptions", type: "switch", value: set.tool_injection },
-    { name: "capture", label: "Keep the texts of scans and chats", type: "select", value: set.capture, options: [["none", "No: hash and length alone"], ["redacted", "Yes, with every match masked"], ["full", "Yes, as they were"]], hint: "Anyone who may see traffic sees masked texts. Only policy managers see texts stored unmasked." },
-    { name: "capture_days", label: "Days they are kept", type: "number", min: 1, max: 365, value: set.capture_days, required: true, when: (values) => values.capture !== "none" },
-    { name: "category_actions", label: "Weight of categories", type: "own", make: () => ({ node: weights, value: read }) },
+    { name: "unscannable", label: "Parts that the shield cannot scan (images, audio, files)", type: "select", value: set.unscannable, options: [["allow", "Allow"], ["review", "For review"], ["block", "Block"]] },
+    { name: "outbound", label: "Blocked replies", type: "select", value: set.outbound, options: [["block", "Withhold"], ["redact", "Forward with matches masked"]] },
+    { name: "tool_injection", label: "Also scan tool descriptions for injection", type: "switch", value: set.tool_injection },
+    { name: "capture", label: "Store the texts of scans and chats", type: "select", value: set.capture, options: [["none", "No: only hash and length"], ["redacted", "Yes, with every match masked"], ["full", "Yes, in full"]], hint: "Anyone who may see traffic sees masked texts. Only policy managers see texts stored unmasked." },
+    { name: "capture_days", label: "Days to keep them", type: "number", min: 1, max: 365, value: set.capture_days, required: true, when: (values) => values.capture !== "none" },
+    { name: "category_actions", label: "Category weights", type: "own", make: () => ({ node: weights, value: read }) },
   ], (values) => (row ? api.patch(at("policies", row.id), { ...values, version: row.version }) : api.post("/api/policies", values)), {
-    label: row ? "Save policy" : "Make policy", cancel: () => box.close(), done: () => { box.close(); toast("Policy saved. It applies from the next request."); again(); },
+    label: row ? "Save policy" : "Create policy", cancel: () => box.close(), done: () => { box.close(); toast("Policy saved. It applies from the next request."); again(); },
   });
   if (isOnlyShown) for (const input of node.querySelectorAll("input,select,button[type=submit]")) input.disabled = true;
   const result = h("div");
@@ -54,5 +54,5 @@ function edit(row, again, isOnlyShown = false) {
     const { review_score, block_score, category_actions } = node.values();
     fill(result, found(await api.post("/api/shield/dry-run", { ...values, review_score, block_score, category_actions }), values.text));
   }, { label: "Try the draft", kind: "" });
-  const box = dialog(row ? `Policy ${row.name}` : "New policy", [node, h("details.more", h("summary", "Dry run: try this draft on a text. Nothing is recorded."), trial, result), row && facts(["Made", time(row.created_at)], ["By", row.created_by])], { kind: "drawer" });
+  const box = dialog(row ? `Policy ${row.name}` : "New policy", [node, h("details.more", h("summary", "Dry run: try this draft on a text. Nothing is recorded."), trial, result), row && facts(["Created", time(row.created_at)], ["By", row.created_by])], { kind: "drawer" });
 }

@@ -9,7 +9,7 @@ import { table } from "../table.js";
 export async function draw({ main, tools, can, signal }) {
   const body = h("section.panel"), mayAct = can("providers:manage");
   const again = load(body, () => api.page("/api/providers", {}, signal), ({ items }) => table({
-    label: "Providers", rows: items, none: "No provider yet. The built-in model echo answers with the prompt’s text, so that everything can be tried.",
+    label: "Providers", rows: items, none: "No provider yet. The built-in model echo repeats the prompt, so you can try everything.",
     columns: [
       { label: "Provider", cell: (row) => h("span", h("b", row.name), " ", row.origin !== "record" && tag(row.origin === "settings" ? "from the settings" : "built in")), sort: (row) => row.name },
       { label: "State", cell: (row) => h("span", status(row.status), row.problem && h("span.dim", " ", row.problem)) },
@@ -19,7 +19,7 @@ export async function draw({ main, tools, can, signal }) {
       { label: "Weight", align: "end", low: 3, cell: (row) => row.weight },
       { label: "Key", low: 2, cell: (row) => (row.has_api_key ? code(row.api_key_source || "kept") : h("span.dim", "none")) },
     ],
-    tools: mayAct ? (row) => h("span", button("Test", () => tryIt(row, again)), " ", row.origin === "record" && [button("Edit", () => edit(row, again)), " ", button("Remove", () => confirm(`Remove ${row.name}?`, "It gets no more prompts, and the key that was typed in for it is deleted.", "Remove", async () => { await api.remove(at("providers", row.id)); toast("Provider removed."); again(); }))]) : null,
+    tools: mayAct ? (row) => h("span", button("Test", () => tryIt(row, again)), " ", row.origin === "record" && [button("Edit", () => edit(row, again)), " ", button("Remove", () => confirm(`Remove ${row.name}?`, "It gets no more prompts, and the gateway deletes its stored key.", "Remove", async () => { await api.remove(at("providers", row.id)); toast("Provider removed."); again(); }))]) : null,
   }).node);
   fill(tools, mayAct && button("Add provider", () => edit(null, again), { kind: "primary", sign: "plus" }));
   fill(main, body);
@@ -34,16 +34,16 @@ async function tryIt(row, again) {
 
 const edit = (row, again) => formDialog(row ? `Provider ${row.name}` : "Add provider", [
   { name: "name", label: "Name", required: true, value: row?.name, max_chars: 64 },
-  !row && { name: "type", label: "Kind", type: "select", options: [["openai-compatible", "Speaks the OpenAI API"], ["echo", "Built-in echo, for trying"]] },
-  { name: "base_url", label: "Address", value: row?.base_url, placeholder: "https://api.example.com/v1", hint: "The base URL, /v1 included.", when: (values) => row ? row.type !== "echo" : values.type !== "echo" },
-  { name: "api_key", label: row?.has_api_key ? "Another API key" : "API key", type: "password", hint: "The key, or where it is: env:NAME, file:PATH, cred:NAME. The settings say which names and folders are allowed. Needed again when the address leads to another host.", when: (values) => row ? row.type !== "echo" : values.type !== "echo" },
-  { name: "models", label: "Models", type: "list", value: row?.models, placeholder: "gpt-*, o3", hint: "Names or patterns. None: all it has." },
-  { name: "priority", label: "Priority", type: "number", min: 0, value: row?.priority ?? 100, hint: "The lowest is asked first." },
-  { name: "weight", label: "Weight", type: "number", min: 1, value: row?.weight ?? 1, hint: "How requests are shared among those of one priority." },
-  { name: "timeout_seconds", label: "Longest wait in seconds", type: "number", min: 1, value: row?.timeout_seconds ?? 600 },
+  !row && { name: "type", label: "Kind", type: "select", options: [["openai-compatible", "OpenAI-compatible API"], ["echo", "Built-in echo, for testing"]] },
+  { name: "base_url", label: "Address", value: row?.base_url, placeholder: "https://api.example.com/v1", hint: "The base URL, including /v1.", when: (values) => row ? row.type !== "echo" : values.type !== "echo" },
+  { name: "api_key", label: row?.has_api_key ? "New API key" : "API key", type: "password", hint: "The key, or a reference: env:NAME, file:PATH, cred:NAME. The settings list allowed names and folders. Required again if the address changes its host.", when: (values) => row ? row.type !== "echo" : values.type !== "echo" },
+  { name: "models", label: "Models", type: "list", value: row?.models, placeholder: "gpt-*, o3", hint: "Names or patterns. Empty: all models." },
+  { name: "priority", label: "Priority", type: "number", min: 0, value: row?.priority ?? 100, hint: "The gateway tries the lowest first." },
+  { name: "weight", label: "Weight", type: "number", min: 1, value: row?.weight ?? 1, hint: "Share of requests among providers of the same priority." },
+  { name: "timeout_seconds", label: "Timeout in seconds", type: "number", min: 1, value: row?.timeout_seconds ?? 600 },
   { name: "max_retries", label: "Retries", type: "number", min: 0, value: row?.max_retries ?? 1 },
-  { name: "allow_private", label: "May lie in a private network", type: "switch", value: row?.allow_private },
-  { name: "enabled", label: "In use", type: "switch", value: row ? row.enabled : true },
+  { name: "allow_private", label: "Allow private addresses", type: "switch", value: row?.allow_private },
+  { name: "enabled", label: "Enabled", type: "switch", value: row ? row.enabled : true },
 ], ({ api_key, ...values }) => {
   const body = { ...values, api_key: api_key || undefined, models: values.models.length ? values.models : row ? ["*"] : undefined };
   return row ? api.patch(at("providers", row.id), { ...body, version: row.version }) : api.post("/api/providers", body);

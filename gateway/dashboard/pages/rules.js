@@ -22,7 +22,7 @@ export async function draw(context, here) {
       { name: "search", label: "Search", placeholder: "Name, text, standard" },
       { name: "category", label: "Category", options: ["", ...new Set(all.map((row) => row.category))] },
       { name: "severity", label: "Severity", options: ["", ...SEVERITIES] },
-      { name: "state", label: "State", options: [["", "Any"], ["on", "In use"], ["off", "Taken out"], ["changed", "Set otherwise"], ["hit", "Matched lately"], ["never", "Not matched lately"]] },
+      { name: "state", label: "State", options: [["", "Any"], ["on", "Enabled"], ["off", "Disabled"], ["changed", "Changed"], ["hit", "Recent matches"], ["never", "No recent matches"]] },
     ], values, (change) => { values = context.filter(change); list.set(all.filter(fits)); }));
     list = table({
       label: "Rules", rows: all.filter(fits), href: (row) => link("shield", ["rules", row.id], context.place().query), none: "No rule matches. Clear some filters.", sorted: { index: 3, down: true },
@@ -33,7 +33,7 @@ export async function draw(context, here) {
         { label: "Hits in 7 days", align: "end", low: 1, cell: (row) => number(row.hits), sort: (row) => row.hits },
         { label: "Direction", low: 2, cell: (row) => row.direction.join(", "), sort: (row) => row.direction.join() },
         { label: "Standards", low: 3, cell: (row) => cut(row.standards.join(", ")) },
-        { label: "State", low: 1, cell: (row) => (row.enabled ? (row.severity !== row.file_severity ? tag("Set otherwise", "accent") : h("span.dim", "In use")) : status("disabled")), sort: (row) => Number(row.enabled) },
+        { label: "State", low: 1, cell: (row) => (row.enabled ? (row.severity !== row.file_severity ? tag("Changed", "accent") : h("span.dim", "Enabled")) : status("disabled")), sort: (row) => Number(row.enabled) },
       ],
     });
     return list.node;
@@ -53,13 +53,13 @@ function one(id, context, changed) {
     return [
       h("div.row-line", severity(rule.severity), tag(words(rule.category)), rule.enabled ? null : status("disabled"), rule.severity !== rule.file_severity && h("span.dim", `the rule file says ${rule.file_severity}`)),
       h("h2", rule.name), h("p", rule.description),
-      rule.changed_at && h("div.banner.soso", h("span", h("b", rule.enabled ? "Set otherwise" : "Taken out"), " by ", rule.changed_by, " on ", time(rule.changed_at), rule.reason && [": ", rule.reason])),
+      rule.changed_at && h("div.banner.soso", h("span", h("b", rule.enabled ? "Changed" : "Disabled"), " by ", rule.changed_by, " on ", time(rule.changed_at), rule.reason && [": ", rule.reason])),
       context.can("shield:manage") && h("div.row-line",
-        rule.enabled ? button("Take out", () => save([], { enabled: false }, "Take out", "The rule is disabled in every worker."), { kind: "danger" }) : null,
-        rule.enabled ? null : button("Put back", async () => { await api.patch("/api/shield/rules", { rule: rule.id, enabled: true, version: rule.version }); after(); }, { kind: "primary" }),
+        rule.enabled ? button("Disable", () => save([], { enabled: false }, "Disable", "The rule is disabled in every worker."), { kind: "danger" }) : null,
+        rule.enabled ? null : button("Reset", async () => { await api.patch("/api/shield/rules", { rule: rule.id, enabled: true, version: rule.version }); after(); }, { kind: "primary" }),
         button("Change severity", () => save([{ name: "severity", label: "Severity", type: "select", value: rule.severity === rule.file_severity ? "default" : rule.severity, options: [["default", `As in the file (${rule.file_severity})`], ...SEVERITIES.map((name) => [name, words(name)])] }], {}, "Change severity", "Severity changed.", false))),
       facts(["Id", code(rule.id)], ["Hits in 7 days", number(rule.hits)], ["Confidence", number(rule.confidence)], ["Direction", rule.direction.join(", ")], ["Read as", rule.view === "text" ? "The text as sent" : "The normalized text"], ["Standards", rule.standards.length ? h("span.tags", rule.standards.map((each) => tag(each))) : "–"], rule.validator && ["Checked by", code(rule.validator)]),
-      h("div", h("h3", "Looks for"), h("pre.json", rule.pattern || rule.literals.join("\n"))),
+      h("div", h("h3", "Pattern"), h("pre.json", rule.pattern || rule.literals.join("\n"))),
       h("div.grid2", examples("Must match", rule.match), examples("Must not match", rule.pass)),
     ];
   });

@@ -22,7 +22,7 @@ export async function sections(context, here, page, list) {
     chosen = one.id;
     part = null;
     const row = tabs(open.map((each) => [each.id, each.label]), chosen, (id) => context.go(page, [id]));
-    row.setAttribute("aria-label", "Parts of the page");
+    row.setAttribute("aria-label", "Sections");
     fill(bar, row);
     if (held) row.querySelector("[aria-selected=true]").focus();
     body.setAttribute("role", "tabpanel");

@@ -13,11 +13,11 @@ export function draw(root, begin, changePassword) {
     const data = await api.post("/api/auth/login", values);
     keepSession(data);
     await begin();
-    if (data.is_first_password) changePassword("You have signed in with a password that somebody else has seen. Choose one of your own now, or later in the menu under your name.");
+    if (data.is_first_password) changePassword("Others may have seen this password. Choose your own now, or later in the menu under your name.");
   }, { label: "Sign in" });
   node.querySelector("[name=username]").setAttribute("autocomplete", "username");
   fill(root, h("main.sign-in", h("div.sign-in-box", h("div.sign-in-brand", icon("shield"), h("h1", "Sign in to the gateway")), node,
-    h("p.dim.small", "The first name and password were printed at the first start, or stand in ", h("code", "first-credentials.txt"), " in the data folder."))));
+    h("p.dim.small", "The first start printed a name and password, or wrote them to ", h("code", "first-credentials.txt"), " in the data folder."))));
   node.querySelector("input").focus();
 }
 
@@ -25,12 +25,12 @@ export function draw(root, begin, changePassword) {
 export function passwordDialog(intro, changed) {
   formDialog("Change password", [
     { name: "current_password", label: "Current password", type: "password", auto: "current-password", required: true },
-    { name: "new_password", label: "New password", type: "password", auto: "new-password", required: true, hint: "8 characters at least, better 16. A few words in a row are easier to keep than signs." },
+    { name: "new_password", label: "New password", type: "password", auto: "new-password", required: true, hint: "At least 8 characters, preferably 16. A few words are easier to remember than symbols." },
     { name: "again", label: "New password again", type: "password", auto: "new-password", required: true },
   ], async ({ again, ...values }) => {
     if (again !== values.new_password) throw Object.assign(new Error("The two new passwords differ."), { param: "again" });
     const done = await api.post("/api/auth/password", values);
     session.isFirstPassword = false;
     return done;
-  }, { label: "Change password", intro, done: changed, told: (done) => (done.sessions_ended ? `Password changed; ${done.sessions_ended} other sessions were ended.` : "Password changed.") });
+  }, { label: "Change password", intro, done: changed, told: (done) => (done.sessions_ended ? `Password changed. ${done.sessions_ended} other sessions ended.` : "Password changed.") });
 }

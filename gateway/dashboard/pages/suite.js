@@ -17,7 +17,7 @@ export async function draw({ main, tools, can, signal }) {
   ], async (values) => { start({ ...values, category: values.category || undefined }); }, { label: "Run" });
 
   async function start(values) {
-    fill(progress, h("div.banner.info", h("span", "The suite begins…")));
+    fill(progress, h("div.banner.info", h("span", "Starting the suite…")));
     const poll = setInterval(async () => {
       try {
         const { running } = await api.get("/api/shield/tests", {}, signal);
@@ -31,22 +31,22 @@ export async function draw({ main, tools, can, signal }) {
   return {};
 }
 
-const delta = (value, good) => (value ? h(`span.${value > 0 === good ? "good" : "bad"}`, `${value > 0 ? "+" : ""}${(value * 100).toFixed(1)} points since the last run`) : "as in the last run");
+const delta = (value, good) => (value ? h(`span.${value > 0 === good ? "good" : "bad"}`, `${value > 0 ? "+" : ""}${(value * 100).toFixed(1)} points since the last run`) : "same as the last run");
 
 function shown({ last, history }) {
-  if (!last) return empty("The suite has not run yet. It scans texts that are in no rule, and raises no alert.");
+  if (!last) return empty("The suite has not run yet. None of its texts is an example of a rule, and it raises no alerts.");
   const report = last.report, change = last.change;
   return [
     panel(null, h("div.stats", stat("Detection rate", percent(report.detection_rate), change ? delta(change.detection_rate, true) : `${report.found} of ${report.attacks} attacks`), stat("False positives", percent(report.false_positive_rate), change ? delta(change.false_positive_rate, false) : `${report.flagged} of ${report.controls} controls`),
-      stat("Cases that fail", number(report.failures.length), `of ${number(report.cases)}`), stat("One scan, p95", `${(report.p95_us / 1000).toFixed(2)} ms`, `p50 ${(report.p50_us / 1000).toFixed(2)} ms`), stat("Run", time(last.ran_at), `by ${last.ran_by}`)),
-    change?.rules_changed && h("p.dim", "The rule file has changed since the run before."),
-    change?.newly_failing.length ? h("p.bad", `Fails now and did not before: ${change.newly_failing.join(", ")}`) : null,
-    change?.newly_holding.length ? h("p.good", `Holds now and did not before: ${change.newly_holding.join(", ")}`) : null),
+      stat("Failed cases", number(report.failures.length), `of ${number(report.cases)}`), stat("One scan, p95", `${(report.p95_us / 1000).toFixed(2)} ms`, `p50 ${(report.p50_us / 1000).toFixed(2)} ms`), stat("Run", time(last.ran_at), `by ${last.ran_by}`)),
+    change?.rules_changed && h("p.dim", "The rule file has changed since the last run."),
+    change?.newly_failing.length ? h("p.bad", `Newly failing: ${change.newly_failing.join(", ")}`) : null,
+    change?.newly_holding.length ? h("p.good", `Newly passing: ${change.newly_holding.join(", ")}`) : null),
     history.length > 1 && panel("Detection and false positives, by run", series([...history].reverse().map((one) => ({ at: one.ran_at, found: (one.detection_rate || 0) * 100, wrong: (one.false_positive_rate || 0) * 100 })), [{ key: "found", label: "Detection rate", name: "two" }, { key: "wrong", label: "False positives", name: "block" }], { label: "Rates by run", lines: true, show: (value) => `${Math.round(value * 10) / 10} %` })),
-    panel("Cases that fail", table({ label: "Cases that fail", rows: report.failures, none: "Every case has the verdict it should have.", columns: [
+    panel("Failed cases", table({ label: "Failed cases", rows: report.failures, none: "Every case has the expected verdict.", columns: [
       { label: "Case", cell: (row) => code(row.case), sort: (row) => row.case }, { label: "Category", low: 1, cell: (row) => words(row.category), sort: (row) => row.category }, { label: "Language", low: 2, cell: (row) => language(row.language) }, { label: "Expected", cell: (row) => words(row.expected) }, { label: "Verdict", cell: (row) => verdict(row.verdict) }, { label: "Score", align: "end", cell: (row) => row.score }, { label: "Rules", wide: true, low: 2, cell: (row) => cut(row.rules.join(", ")) }] }).node),
     h("div.grid2", groups("By category", report.categories, words), groups("By language", report.languages, language)),
-    headed("Rules that no case exercises", h("span.dim", number(report.unexercised.length)), h("details.more", h("summary", "Show them"), h("p", report.unexercised.map((id) => [h("a", { href: `#/shield/rules/${id}` }, id), " "])))),
+    headed("Rules that no case matched", h("span.dim", number(report.unexercised.length)), h("details.more", h("summary", "Show them"), h("p", report.unexercised.map((id) => [h("a", { href: `#/shield/rules/${id}` }, id), " "])))),
   ];
 }
 

@@ -11,7 +11,7 @@ import { detail } from "./detail.js";
 export async function draw(context, here) {
   const { main, tools, link, can, signal } = context;
   let values = here.query, known = new Set(), fresh = new Set(), paused = false, soon = null;
-  const hold = button("Pause", () => { paused = !paused; hold.lastChild.textContent = paused ? "Go on" : "Pause"; if (!paused) list.reload(); }, { kind: "small" });
+  const hold = button("Pause", () => { paused = !paused; hold.lastChild.textContent = paused ? "Resume" : "Pause"; if (!paused) list.reload(); }, { kind: "small" });
   fill(tools, can("shield:read") && h("a.btn", { href: link("shield") }, icon("shield"), "Scan a text"), hold);
   const list = table({
     label: "Requests, newest first",
@@ -35,7 +35,7 @@ export async function draw(context, here) {
       { label: "Model", low: 2, cell: (row) => cut(row.model) },
       { label: "Action", low: 3, cell: (row) => words(row.action) },
       { label: "Tokens", align: "end", low: 3, cell: (row) => (row.prompt_tokens === null ? "–" : number((row.prompt_tokens || 0) + (row.reply_tokens || 0))) },
-      { label: "Took", align: "end", low: 1, cell: (row) => millis(row.elapsed_us / 1000) },
+      { label: "Duration", align: "end", low: 1, cell: (row) => millis(row.elapsed_us / 1000) },
     ],
   });
   fill(main, filters([
@@ -67,10 +67,10 @@ function one(id, context) {
     return [
       h("div.row-line", verdict(row.verdict), h("b", `Score ${row.score}`), h("span.dim", words(row.action)), row.status !== 200 && h("span.tag", `HTTP ${row.status}`)),
       facts(["When", time(row.occurred_at)], ["Operation", code(row.operation)], ["Agent", row.agent], ["Key", row.key_prefix ? code(row.key_prefix) : row.principal_id], ["Model", row.model], ["Provider", row.provider], ["Direction", row.direction && words(row.direction)],
-        ["Text", `${number(row.text_chars)} characters`], ["Tokens", row.prompt_tokens === null ? null : `${number(row.prompt_tokens)} in, ${number(row.reply_tokens)} out`], ["Cost", microusd(row.cost_microusd)], ["Took", `${millis(row.elapsed_us / 1000)}, of it ${millis(row.overhead_us / 1000)} the gateway`], ["Request", code(row.request_id)]),
+        ["Text", `${number(row.text_chars)} characters`], ["Tokens", row.prompt_tokens === null ? null : `${number(row.prompt_tokens)} in, ${number(row.reply_tokens)} out`], ["Cost", microusd(row.cost_microusd)], ["Duration", `${millis(row.elapsed_us / 1000)}, including ${millis(row.overhead_us / 1000)} in the gateway`], ["Request", code(row.request_id)]),
       ledger(row.ledger, row.score),
       row.captures.map(captured),
-      !row.captures.length && h("details.more", h("summary", "Why the text is not here"), h("p.dim", "The gateway keeps verdict, rules, places and a hash of a text. The gateway keeps the text only if the key's policy says so. Only policy managers can see unmasked text. SHA-256 of ", row.ledger.length ? "the text with the strongest finding: " : "the texts of the messages, with line breaks between them: ", code(row.text_sha256), ".")),
+      !row.captures.length && h("details.more", h("summary", "Why the text is not shown"), h("p.dim", "The gateway stores the verdict, rules, places and a hash. It stores the text only if the key's policy says so. Only policy managers can see unmasked text. SHA-256 of ", row.ledger.length ? "the text with the strongest finding: " : "the message texts, joined with line breaks: ", code(row.text_sha256), ".")),
     ];
   });
   return { title: "Request", body: [body, acts] };
@@ -78,14 +78,14 @@ function one(id, context) {
 
 /** A text that a policy keeps. It is somebody else's, so that it is only ever put there as text. */
 function captured(one) {
-  const name = one.direction === "inbound" ? "Text that was sent" : "Text that came back";
-  return h("details.more", h("summary", name, " ", h("span.tag", one.mode === "full" ? "as it was" : "masked")), h("p.dim", "Kept until ", time(one.expires_at), one.is_cut && ". There was more of it."), h("pre.json", one.text));
+  const name = one.direction === "inbound" ? "Prompt text" : "Reply text";
+  return h("details.more", h("summary", name, " ", h("span.tag", one.mode === "full" ? "in full" : "masked")), h("p.dim", "Stored until ", time(one.expires_at), one.is_cut && ". Truncated."), h("pre.json", one.text));
 }
 
 /** What each rule gave to a score, to be added up by hand. */
 export function ledger(lines, total, link) {
   if (!lines.length) return empty("No rule matched.");
-  return h("div", h("h3", "Score ledger"), h("div.table-scroll", h("table.ledger", h("thead", h("tr", h("th", "Rule"), h("th", "Severity"), h("th.end", "Times"), h("th.end", "Points"))),
+  return h("div", h("h3", "Score ledger"), h("div.table-scroll", h("table.ledger", h("thead", h("tr", h("th", "Rule"), h("th", "Severity"), h("th.end", "Count"), h("th.end", "Points"))),
     h("tbody", lines.map((line) => h("tr", h("td", link ? h("a", { href: link(line.rule) }, line.name || line.rule) : h("a", { href: `#/shield/rules/${encodeURIComponent(line.rule)}` }, line.name || line.rule), line.accepted && h("span.tag", "accepted"), h("div.dim.small", line.description || line.rule), h("div.dim.small", "Seen as ", code(line.view), line.place ? [" in ", code(line.place)] : null, ` at ${line.start}–${line.end}`), evidence(line)), h("td", severity(line.severity)), h("td.end", number(line.count)), h("td.end", h("b", number(line.score)))))),
     h("tfoot", h("tr", h("td", { colspan: "3" }, "Score"), h("td.end", number(total)))))));
 }
@@ -103,7 +103,7 @@ function actions(row, context, again) {
     first && can("risk_acceptances:manage") && button("Accept the risk", () => acceptDialog({ rule: first.rule, digest: first.spread ? null : first.sha256, agent: row.agent, key: row.key_prefix, request: row.request_id })),
     first && can("alerts:read") && h("a.btn", { href: context.link("alerts", [], { request_id: row.request_id }) }, "Its alerts"),
     first && can("alerts:manage") && button("False positive", () => falsePositive(row, again)),
-    row.key_prefix && can("api_keys:manage") && button("Revoke the key", () => confirm("Revoke this key?", `Every request with ${row.key_prefix} is refused from now on, by every worker. This cannot be undone.`, "Revoke", async () => { await api.post(at("config/api-keys", row.key_prefix, "revoke")); toast("Key revoked."); }), { kind: "danger" }),
+    row.key_prefix && can("api_keys:manage") && button("Revoke the key", () => confirm("Revoke this key?", `From now on, every worker refuses requests with ${row.key_prefix}. You cannot undo this.`, "Revoke", async () => { await api.post(at("config/api-keys", row.key_prefix, "revoke")); toast("Key revoked."); }), { kind: "danger" }),
     row.key_prefix && can("access:manage") && button("Deny the key for a day", () => formDialog("Deny this key for a day", [{ name: "reason", label: "Reason", required: true }], (values) => api.post("/api/access", { list: "deny", type: "KEY", value: row.key_prefix, reason: values.reason, expires_at: new Date(Date.now() + 86400000).toISOString() }), { label: "Deny", told: "The key is denied for a day." })),
   ];
 }
@@ -111,7 +111,7 @@ function actions(row, context, again) {
 /** Close the alerts that this request added to, and no other; the gateway knows which those are. */
 function falsePositive(row, again) {
   const mine = row.alerts.filter((one) => ["open", "acknowledged", "investigating"].includes(one.status));
-  if (!mine.length) { toast(row.alerts.length ? "The alert of this request is closed already. Nothing was changed." : "This request has no alert of its own. Nothing was changed.", "bad"); return; }
+  if (!mine.length) { toast(row.alerts.length ? "The alert of this request is already closed. Nothing changed." : "This request has no alert. Nothing changed.", "bad"); return; }
   formDialog("Mark as false positive", [{ name: "note", label: "Why", required: true }], (values) => api.post(at("traffic", row.id, "false-positive"), values), {
     label: "Mark", told: "Marked as a false positive.", done: again,
     intro: ["Closes ", mine.length > 1 ? "these alerts, which this request added to:" : "this alert, which this request added to:", mine.map((one) => facts(["Alert", one.title], ["Rule", code(one.rule)], ["Agent", one.agent], ["Key", one.key_prefix && code(one.key_prefix)], ["Last seen", time(one.last_seen)], ["Requests", number(one.count)]))],
