@@ -1,6 +1,6 @@
 """The rows of the audit log, internal and public."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditEvent, AuditFilter
 from gateway.domain.principals import Permission, Scope
@@ -24,26 +24,12 @@ AUDIT_FILTERS = (*EXPORT_FILTERS, *paging(MAX_AUDIT_LIMIT))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportWanted:
+class ExportWanted(AuditFilter):
     """Which events to export, and how."""
 
     format: ExportFormat = ExportFormat.JSONL
-    source: str | None = None
-    action: str | None = None
-    actor: str | None = None
-    resource_type: str | None = None
-    since: int | None = None
-    until: int | None = None
-    exclude_actions: tuple[str, ...] = ()
-    search: str | None = None
-    request_id: str | None = None
-
-    def filter(self) -> AuditFilter:
-        """Return the filter of the events to export."""
-        return AuditFilter(**{name: getattr(self, name) for name in _FILTER_FIELDS})
 
 
-_FILTER_FIELDS = [one.name for one in fields(ExportWanted) if one.name != "format"]
 EXPORT_QUERY = (choice("format", ExportFormat, "`jsonl` (default) or `csv`."), *EXPORT_FILTERS)
 
 AUDIT_OPERATIONS = (

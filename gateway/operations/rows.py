@@ -4,37 +4,16 @@ The door of a row follows from `needs`: a scope belongs to an API key, a permiss
 calls the service method of its name and shows the result; a row that needs other code passes a `call` of its own.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields, make_dataclass, replace
-from typing import Any, TypedDict, TypeVar, Unpack, cast
+from typing import Any, TypeVar, cast
 
 from gateway.app import Gateway
 from gateway.domain.paging import DEFAULT_LIMIT, Page, PageQuery
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
-from gateway.operations.operation import Answer, ById, Call, Door, Operation, Parameter, cursor, limit
-from gateway.schema import JsonSchema
+from gateway.operations.operation import Answer, ById, Door, Operation, Parameter, cursor, limit
 
 T = TypeVar("T")
-
-
-class Options(TypedDict, total=False):
-    """The fields of an `Operation` that a row may leave out."""
-
-    door: Door
-    takes: type[object] | None
-    query: tuple[Parameter, ...]
-    gives: type[object] | None
-    write: Callable[[Any], object] | None
-    schema: Callable[[], JsonSchema] | None
-    answer: Answer
-    call: Call | None
-    status: int
-    body_setting: str
-    max_chars: Mapping[str, str] | None
-    kinds: tuple[JsonSchema, ...]
-    fails: tuple[str, ...]
-    has_secret: bool
-    is_openai: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +33,8 @@ def paging(high: int, default: int = DEFAULT_LIMIT) -> tuple[Parameter, Paramete
     return limit(high, default), cursor()
 
 
-def row(name: str, route: str, needs: Scope | Permission | None, summary: str, **options: Unpack[Options]) -> Operation:
-    """Return a row. route: method and path, such as ``GET /api/budgets``."""
+def row(name: str, route: str, needs: Scope | Permission | None, summary: str, **options: Any) -> Operation:
+    """Return a row. route: method and path, such as ``GET /api/budgets``. options: other fields of `Operation`."""
     method, _, path = route.partition(" ")
     options.setdefault("door", Door.KEY if isinstance(needs, Scope) else Door.SESSION)
     return Operation(name=name, route=(method, path), needs=needs, summary=summary, **options)
@@ -105,7 +84,7 @@ class Noun:
     path: str = ""
     service: str = ""
 
-    def row(self, verb: str, route: str, summary: str, *, method: str = "", **options: Unpack[Options]) -> Operation:
+    def row(self, verb: str, route: str, summary: str, *, method: str = "", **options: Any) -> Operation:
         """Return any row of this noun.
 
         route: HTTP method and what follows the noun's path, such as ``POST /{id}/test``. method: of the service, if it
@@ -126,7 +105,7 @@ class Noun:
         needs = self.reads if http_method == "GET" else self.manages
         return row(f"{self.name}.{verb}", f"{http_method} {path}{suffix}", needs, summary, **options)
 
-    def list(self, summary: str, *, verb: str = "list", method: str = "list", **options: Unpack[Options]) -> Operation:
+    def list(self, summary: str, *, verb: str = "list", method: str = "list", **options: Any) -> Operation:
         """Return the row of the list: a page of the records that the query selects, or all that `method` returns."""
 
         async def call(gateway: Gateway, who: Principal, command: Any, context: RequestContext) -> object:
@@ -137,43 +116,32 @@ class Noun:
             return Page(tuple(self.view(gateway, one) for one in page.items), page.limit, page.next)
 
         options.setdefault("call", call)
-        options["answer"] = Answer.PAGE
+        options.setdefault("answer", Answer.PAGE)
         return self.row(verb, "GET", summary, **options)
 
     def create(
-        self,
-        new: type[object],
-        summary: str,
-        *,
-        verb: str = "create",
-        method: str = "create",
-        **options: Unpack[Options],
+        self, new: type[object], summary: str, *, verb: str = "create", method: str = "create", **options: Any
     ) -> Operation:
         """Return the row that creates a record. new: what its creator states about it."""
-        options |= {"takes": new, "status": 201}
-        return self.row(verb, "POST", summary, method=method, **options)
+        return self.row(verb, "POST", summary, method=method, takes=new, status=201, **options)
 
-    def show(self, summary: str, **options: Unpack[Options]) -> Operation:
+    def show(self, summary: str, **options: Any) -> Operation:
         """Return the row that shows one record."""
 
         async def call(gateway: Gateway, who: Principal, command: Any, context: RequestContext) -> object:
             return self.view(gateway, await self._act(gateway, "show")(command.id))
 
         options.setdefault("call", call)
-        options["takes"] = ById
+        options.setdefault("takes", ById)
         return self.row("show", "GET /{id}", summary, **options)
 
-    def change(
-        self, changes: type[object], summary: str, *, method: str = "change", **options: Unpack[Options]
-    ) -> Operation:
+    def change(self, changes: type[object], summary: str, *, method: str = "change", **options: Any) -> Operation:
         """Return the row that changes a record. changes: its fields, without the id."""
-        options["takes"] = with_id(changes)
-        return self.row("change", "PATCH /{id}", summary, method=method, **options)
+        return self.row("change", "PATCH /{id}", summary, method=method, takes=with_id(changes), **options)
 
-    def remove(self, summary: str, *, method: str = "remove", **options: Unpack[Options]) -> Operation:
+    def remove(self, summary: str, *, method: str = "remove", **options: Any) -> Operation:
         """Return the row that removes a record and shows it a last time."""
-        options.setdefault("takes", ById)
-        return self.row("remove", "DELETE /{id}", summary, method=method, **options)
+        return self.row("remove", "DELETE /{id}", summary, method=method, **{"takes": ById} | options)
 
     def _act(self, gateway: Gateway, method: str) -> Any:
         return getattr(getattr(gateway, self.service or self.name), method)
