@@ -146,7 +146,12 @@ class Client:
         connection = None if is_repeated else _take_idle(idle)
         is_kept = connection is not None
         if connection is None:
-            connection = await self._connect(origin, terms)
+            self._connecting += 1
+            try:
+                await self._make_room()
+                connection = await self._connect(origin, terms)
+            finally:
+                self._connecting -= 1
             first_seconds = Sweep.now_seconds() + terms.first_byte_seconds
         is_reusable = False
         try:
@@ -192,14 +197,6 @@ class Client:
     # Connecting.
 
     async def _connect(self, origin: _Origin, terms: Terms) -> Connection:
-        self._connecting += 1
-        try:
-            await self._make_room()
-            return await self._connect_any(origin, terms)
-        finally:
-            self._connecting -= 1
-
-    async def _connect_any(self, origin: _Origin, terms: Terms) -> Connection:
         """Connect to the first address of the origin that answers; each gets its share of the time."""
         wait_seconds, allow_address = min(terms.connect_seconds, terms.total_seconds), terms.allow_address
         end_seconds = anyio.current_time() + wait_seconds

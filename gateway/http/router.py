@@ -38,16 +38,13 @@ class Router(Generic[Handler]):
 
     def __init__(self, routes: Sequence[Route[Handler]]) -> None:
         self._fixed: dict[str, dict[str, Match[Handler]]] = {}
-        self._shaped: dict[int, dict[tuple[str, ...], dict[str, Route[Handler]]]] = {}
+        self._shaped: dict[int, dict[tuple[str, ...], dict[str, Match[Handler]]]] = {}
         for route in routes:
             self._add(route)
-        for methods in self._fixed.values():
+        shaped = [methods for shapes in self._shaped.values() for methods in shapes.values()]
+        for methods in (*self._fixed.values(), *shaped):
             if "GET" in methods:
                 methods.setdefault("HEAD", methods["GET"])
-        for shapes in self._shaped.values():
-            for shape in shapes.values():
-                if "GET" in shape:
-                    shape.setdefault("HEAD", shape["GET"])
 
     def _add(self, route: Route[Handler]) -> None:
         segments = route.path_template.split("/")[1:]
@@ -55,16 +52,13 @@ class Router(Generic[Handler]):
         parameters = [segment for segment in segments if _is_parameter(segment)]
         if not route.path_template.startswith("/") or len(set(parameters)) != len(parameters):
             raise ValueError(f"malformed path template {route.path_template}")
-        if not parameters:
+        if parameters:
+            methods = self._shaped.setdefault(len(segments), {}).setdefault(shape, {})
+        else:
             methods = self._fixed.setdefault(route.path_template, {})
-            if route.method in methods:
-                raise ValueError(f"two routes for {route.method} {route.path_template}")
-            methods[route.method] = Match(route)
-            return
-        shaped = self._shaped.setdefault(len(segments), {}).setdefault(shape, {})
-        if route.method in shaped:
+        if route.method in methods:
             raise ValueError(f"two routes for {route.method} {route.path_template}")
-        shaped[route.method] = route
+        methods[route.method] = Match(route)
 
     def match(self, method: str, path: str) -> Match[Handler]:
         """Return the route for `method` on `path`, which is canonical as `Request.path` is.
@@ -82,7 +76,7 @@ class Router(Generic[Handler]):
         allowed: set[str] = set()
         for shape, methods in self._candidates(segments):
             if method in methods:
-                route = methods[method]
+                route = methods[method].route
                 names = route.path_template.split("/")[1:]
                 return Match(
                     route,
@@ -93,7 +87,7 @@ class Router(Generic[Handler]):
             raise _not_allowed(allowed)
         raise HttpError(404, "not_found", "There is no such path.")
 
-    def _candidates(self, segments: list[str]) -> list[tuple[tuple[str, ...], dict[str, Route[Handler]]]]:
+    def _candidates(self, segments: list[str]) -> list[tuple[tuple[str, ...], dict[str, Match[Handler]]]]:
         """Return the shapes that fit `segments`, the one with the earliest literal first."""
         shapes = self._shaped.get(len(segments), {})
         fitting = [

@@ -102,14 +102,8 @@ class Session:
         request.arrived_seconds = connection.arrived_seconds
         connection.deadline_seconds = NEVER
         response = await self._handle(request)
-        is_last, stream = head.is_last or state.is_stopping, response.stream
-        if stream is None:
-            raw = self._render(response, is_last=is_last)
-            self._is_long = len(raw) > _SHORT_ANSWER_BYTES
-            await self._send(raw)
-        else:
-            is_last, self._is_long = is_last or head.is_http10, True
-            await self._answer_stream(response, stream, is_last=is_last, is_http10=head.is_http10)
+        is_last = head.is_last or state.is_stopping or (response.stream is not None and head.is_http10)
+        await self._answer(response, is_last=is_last, is_http10=head.is_http10)
         self._reader.release()
         return not is_last and not connection.is_gone
 
@@ -150,35 +144,22 @@ class Session:
 
     # Writing.
 
-    def _render(self, response: Response, *, is_last: bool, is_http10: bool = False) -> bytes:
-        """Return the bytes of an answer; 500 in place of one that may not be sent."""
-        state = self._state
-        try:
-            return state.writer.render(response, is_last=is_last, is_head=self._reader.is_head, is_http10=is_http10)
-        except ValueError as error:
-            state.sweep.report("an answer could not be sent", error)
-            response = state.refuse(HttpError(500, "internal_error", "The server could not answer."))
-            return state.writer.render(response, is_last=is_last, is_head=self._reader.is_head)
-
-    async def _answer_stream(
-        self, response: Response, stream: AsyncIterator[bytes], *, is_last: bool, is_http10: bool
-    ) -> None:
+    async def _answer(self, response: Response, *, is_last: bool, is_http10: bool) -> None:
+        """Send an answer; 500 in place of one that may not be sent."""
+        state, is_head, stream = self._state, self._reader.is_head, response.stream
+        self._is_long = stream is not None
         try:
             try:
-                raw = self._state.writer.render(
-                    response, is_last=is_last, is_head=self._reader.is_head, is_http10=is_http10
-                )
-            except ValueError:
-                response.stream = None
-                await self._send(self._render(response, is_last=is_last))
-                return
+                raw = state.writer.render(response, is_last=is_last, is_head=is_head, is_http10=is_http10)
+            except ValueError as error:
+                state.sweep.report("an answer could not be sent", error)
+                response = state.refuse(HttpError(500, "internal_error", "The server could not answer."))
+                raw = state.writer.render(response, is_last=is_last, is_head=is_head)
+            self._is_long |= len(raw) > _SHORT_ANSWER_BYTES
             await self._send(raw)
-            if self._reader.is_head:
-                return
-            if response.ends_with_peer:
-                await self._send_while_heard(stream, is_chunked=not is_http10)
-            else:
-                await self._send_stream(stream, is_chunked=not is_http10)
+            if response.stream is not None and not is_head:
+                send = self._send_while_heard if response.ends_with_peer else self._send_stream
+                await send(response.stream, is_chunked=not is_http10)
         finally:
             if (close := getattr(stream, "aclose", None)) is not None:
                 await close()
