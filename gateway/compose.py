@@ -166,7 +166,7 @@ def make_data_dir(path: str) -> None:
             os.chmod(path, 0o700)
     except OSError as error:
         raise SetupError(
-            f"The data folder {path} cannot be created ({error.strerror}): set another with --data-dir, or use :memory:."
+            f"The data folder {path} cannot be created ({error.strerror}): use --data-dir to set another, or :memory:."
         ) from error
 
 

@@ -104,7 +104,7 @@ def read_ahead(text: str, *, param: str, now_at: int) -> int:
         return read_timestamp(text, param=param)
     except InvalidRequest:
         raise InvalidRequest(
-            f"{param} must be an RFC 3339 time such as 2026-01-31T12:00:00Z, or a duration from now, such as 90d or 12h.",
+            f"{param} must be an RFC 3339 time such as 2026-01-31T12:00:00Z, or a duration from now: 90d, 12h.",
             param=param,
         ) from None
 
