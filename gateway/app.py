@@ -32,9 +32,8 @@ from gateway.services.budgets import Budgets
 from gateway.services.chat import Chat
 from gateway.services.chat_costs import ChatCosts
 from gateway.services.circuits import Circuits
-from gateway.services.event_outputs import EventOutputs
+from gateway.services.event_outputs import EventOutputs, EventSinks
 from gateway.services.event_sender import EventSender
-from gateway.services.event_sinks import EventSinks
 from gateway.services.feed import Feed
 from gateway.services.first_start import FirstStart
 from gateway.services.fleet import Fleet

@@ -38,7 +38,7 @@ _Reason = Annotated[str, line(MAX_REASON_CHARS, 0)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedEntry:
-    """An entry to create. force: even if it locks somebody out."""
+    """An entry to create. force: create it even if it locks somebody out."""
 
     list_name: ListName = field(metadata={"json_name": "list"})
     entry_type: EntryType = field(metadata={"json_name": "type"})

@@ -1,8 +1,8 @@
-"""The inventory of agents, with their last 24 hours. A blocked agent is refused."""
+"""The inventory of agents, each with the counts of its last 24 hours. The gateway refuses a blocked agent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from gateway.clock import Clock, Ids
 from gateway.domain.agents import (
@@ -124,7 +124,7 @@ class Agents(Resource[AgentRecord]):
 
         def work(tx: AuthorityTransaction) -> None:
             self._check_name(self._store.agents.by_name(tx, record.folded), record)
-            self._add(tx, principal, context, record, "registered")
+            self._insert(tx, principal, context, record, action="registered")
 
         await self._audit.commit_authority(work)
         return await self.view(record.id)
@@ -153,7 +153,7 @@ class Agents(Resource[AgentRecord]):
             for one, record in zip(wanted, records, strict=True):
                 known = self._store.agents.by_name(tx, record.folded)
                 if known is None:
-                    self._add(tx, principal, context, record, "imported")
+                    self._insert(tx, principal, context, record, action="imported")
                     created += 1
                 else:
                     changed += self._apply(tx, principal, context, known, one)
@@ -227,12 +227,13 @@ class Agents(Resource[AgentRecord]):
         )
         return _changed(blank, wanted, now_at)
 
-    def _add(
-        self, tx: AuthorityTransaction, principal: Principal, context: RequestContext, record: AgentRecord, action: str
-    ) -> None:
-        self._insert(tx, principal, context, record, action=action)
+    def _insert(
+        self, tx: Any, principal: Principal, context: RequestContext, record: AgentRecord, *, action: str = "created"
+    ) -> AgentRecord:
+        record = super()._insert(tx, principal, context, record, action=action)
         if record.blocked_at is not None:
             self._store.agents.decide(tx, record)
+        return record
 
     def _apply(
         self,

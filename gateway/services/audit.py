@@ -1,7 +1,7 @@
-"""The audit log: make events, commit them, list them and verify their chain.
+"""Make audit events, commit them, list them and verify their chain.
 
-An event commits with the change that it records, before the caller gets an answer. So no change stands without its
-event, and a caller who got an answer can rely on it.
+An event is committed with the change that it records, before the caller gets an answer. So no change exists without its
+event.
 """
 
 from collections.abc import Callable, Mapping

@@ -6,7 +6,7 @@ export.
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import fields, replace
+from dataclasses import fields
 from enum import StrEnum
 
 from gateway.domain.audit import AuditEvent, AuditFilter
@@ -19,7 +19,6 @@ from gateway.store.store import Store
 from gateway.strict_json import write_json
 
 PAGE_EVENTS = 500
-_OBJECTS = ("before", "after", "details")
 _NAMES = tuple(filter(None, (field.metadata.get("json_name", field.name) for field in fields(AuditEvent))))
 
 
@@ -52,7 +51,8 @@ class AuditExport:
             InvalidRequest: a text of the filter is not valid. AuditUnavailable: the export could not be recorded.
         """
         await self._store.db.read(lambda tx: self._store.audit.after(tx, wanted, position=0, limit=1))
-        used = {name: value for name, value in _used(wanted).items() if value not in (None, ())}
+        names = [one.name for one in fields(AuditFilter) if one.name not in ("limit", "cursor")]
+        used = {name: value for name in names if (value := getattr(wanted, name)) not in (None, ())}
         event = self._audit.event(
             "audit_exported",
             source=source_of(principal),
@@ -91,18 +91,8 @@ def as_lines(events: list[AuditEvent]) -> bytes:
 
 def as_csv(events: list[AuditEvent]) -> bytes:
     """Return one row an event, with objects as JSON in their cell. A spreadsheet reads no cell as a formula."""
-    rows = []
-    for event in events:
-        shown = encode(event)
-        rows.append(
-            [
-                json.dumps(shown[name], ensure_ascii=False) if name in _OBJECTS and shown[name] else shown[name] or None
-                for name in _NAMES
-            ]
-        )
-    return csv_lines(rows).encode()
+    return csv_lines([[_cell(shown[name]) for name in _NAMES] for shown in map(encode, events)]).encode()
 
 
-def _used(wanted: AuditFilter) -> dict[str, object]:
-    plain = replace(wanted, cursor=None)
-    return {field.name: getattr(plain, field.name) for field in fields(AuditFilter) if field.name != "limit"}
+def _cell(value: object) -> object:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) and value else value or None

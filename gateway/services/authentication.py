@@ -28,6 +28,7 @@ from gateway.services.access_guard import AccessGuard, EntryDenied
 from gateway.services.audit import Audit
 from gateway.services.policies import Policies
 from gateway.services.refusals import KEY_REFUSED, RATE_EXCEEDED, SESSION_REFUSED, Refusals
+from gateway.services.resource import AuditTrail
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
 
@@ -67,6 +68,7 @@ class Authentication:
         self._store = store
         self._clock = clock
         self._audit = audit
+        self._trail = AuditTrail(audit, "api_key")
         self._limiter = limiter or LocalRateLimiter()
         self._cached: dict[str, _CachedKey] = {}
         self._generation = -1
@@ -178,19 +180,10 @@ class Authentication:
             raise self._refused(error, context, principal=principal, details={"policy": principal.policy}) from None
 
     async def _record_first_use(self, cached: _CachedKey, context: RequestContext, now_at: int) -> None:
-        record = cached.record
-        event = self._audit.event(
-            "api_key_first_used",
-            source="auth",
-            principal=cached.principal,
-            request=context,
-            resource_type="api_key",
-            resource_id=record.id,
-        )
-
         def work(tx: Transaction) -> None:
-            if self._store.keys.mark_first_used(tx, record.id, now_at=now_at):
-                self._audit.append(tx, event)
+            key = cached.record.id
+            if self._store.keys.mark_first_used(tx, key, now_at=now_at):
+                self._trail.append(tx, "api_key_first_used", cached.principal, context, id=key, source="auth")
 
         await self._audit.commit(work)
         cached.used_at = now_at

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import anyio
 from anyio import to_thread
 
 from gateway import __version__
@@ -23,12 +22,13 @@ from gateway.errors import SetupError
 from gateway.log import Log
 from gateway.services.audit import Audit
 from gateway.services.backup_file import DATABASE, FORMAT, About, pack, sha256, unpack
-from gateway.services.backup_revivals import Revivals, present_in, settle
+from gateway.services.backup_revivals import Revivals, opened, present_in, settle
+from gateway.services.resource import AuditTrail
 from gateway.store import backup as copies
 from gateway.store import database_file
 from gateway.store.filelock import sync
 from gateway.store.migrations import schema_number
-from gateway.store.store import Store, open_store
+from gateway.store.store import Store
 from gateway.strict_json import write_time
 
 _HEAD_BYTES = 4096
@@ -75,16 +75,10 @@ class Backups:
             AuditUnavailable: no backup was made.
         """
         _refuse_existing(path)
-        event = self._audit.event(
-            "backup_created",
-            source=principal.id,
-            principal=principal,
-            request=context,
-            resource_type="backup",
-            resource_id=os.path.basename(path),
-            details={"version": __version__},
+        trail, name, details = AuditTrail(self._audit, "backup"), os.path.basename(path), {"version": __version__}
+        await self._audit.commit(
+            lambda tx: trail.append(tx, "backup_created", principal, context, id=name, details=details)
         )
-        await self._audit.record(event)
         try:
             with _scratch(path, self._ids) as folder:
                 return await self._make(path, folder)
@@ -148,7 +142,15 @@ async def restore(
             if not found.chain.ok:
                 raise SetupError(f"The audit chain in {backup} is broken: {found.chain.reason}. Nothing was changed.")
             present = await present_in(database, folder, clock=clock, ids=ids, log=log)
-            details = _details(backup, found, about, replaced)
+            details = {
+                "file": os.path.basename(backup),
+                "made_at": about.made_at if about else None,
+                "made_by_version": about.version if about else None,
+                "seq": found.head.seq,
+                "hash": found.head.hash,
+                "replaced": replaced,
+                "version": __version__,
+            }
             revivals = await settle(
                 new, present, principal, details, keep_out=revoke_newer, clock=clock, ids=ids, log=log
             )
@@ -169,34 +171,16 @@ class _Inspected:
 
 async def _inspect(path: str, clock: Clock, ids: Ids, log: Log, *, about: About | None = None) -> _Inspected:
     """Open a copy, verify its chain, and compare the end of the chain with `about`."""
-    store = await open_store(path, clock=clock, ids=ids, log=log)
-    try:
+    async with opened(path, clock=clock, ids=ids, log=log) as store:
         if not await to_thread.run_sync(store.db.is_whole):
             raise SetupError("The copy of the database is damaged: its own check fails.")
         audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
         chain = await audit.verify()
         head = await store.db.read(lambda tx: store.audit.head(tx, store.instance_id))
         schema = await store.db.read(schema_number)
-    finally:
-        with anyio.CancelScope(shield=True):
-            await store.aclose()
     if about is not None and (about.instance_id, about.seq, about.hash) != (store.instance_id, head.seq, head.hash):
         chain = ChainReport(False, chain.events, head.seq, "it does not end where the backup says")
     return _Inspected(store.instance_id, schema, head, chain)
-
-
-def _details(
-    backup: str, found: _Inspected, about: About | None, replaced: dict[str, object] | None
-) -> dict[str, object]:
-    return {
-        "file": os.path.basename(backup),
-        "made_at": about.made_at if about else None,
-        "made_by_version": about.version if about else None,
-        "seq": found.head.seq,
-        "hash": found.head.hash,
-        "replaced": replaced,
-        "version": __version__,
-    }
 
 
 def _head_beside(database: str) -> dict[str, object] | None:

@@ -7,7 +7,7 @@ by the restore, so the operator must see it, and can choose to keep the newer st
 import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Generic, TypeVar
 
 import anyio
@@ -21,6 +21,7 @@ from gateway.errors import GatewayError, SetupError
 from gateway.log import Log
 from gateway.services.audit import Audit
 from gateway.services.backup_file import unpack
+from gateway.services.resource import AuditTrail
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store, open_store
@@ -88,11 +89,17 @@ class Revivals:
         """Return the form for the output and the audit log."""
         return {
             "keys": [
-                {"id": one.record.id, "name": one.record.name, "prefix": one.record.prefix, "changes": _changes(one)}
+                {
+                    "id": one.record.id,
+                    "name": one.record.name,
+                    "prefix": one.record.prefix,
+                    "changes": [*map(asdict, one.changes)],
+                }
                 for one in self.keys
             ],
             "users": [
-                {"id": one.record.id, "username": one.record.username, "changes": _changes(one)} for one in self.users
+                {"id": one.record.id, "username": one.record.username, "changes": [*map(asdict, one.changes)]}
+                for one in self.users
             ],
             "kept_out": self.are_kept_out,
             "known": self.is_known,
@@ -107,7 +114,7 @@ async def present_in(database: str, folder: str, *, clock: Clock, ids: Ids, log:
     copy = os.path.join(folder, "present.db")
     try:
         await to_thread.run_sync(unpack, database, copy)
-        async with _open(copy, clock=clock, ids=ids, log=log) as store:
+        async with opened(copy, clock=clock, ids=ids, log=log) as store:
             return await store.db.read(lambda tx: _read(store, tx))
     except (GatewayError, OSError):
         return Present(is_known=False)
@@ -128,22 +135,13 @@ async def settle(
             "Restore without it, then revoke keys and disable users by hand."
         )
     now_at, context = clock.now_at(), RequestContext(request_id=ids.new("req"), user_agent="cli")
-    async with _open(path, clock=clock, ids=ids, log=log) as store:
+    async with opened(path, clock=clock, ids=ids, log=log) as store:
         audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
         backup = await store.db.read(lambda tx: _read(store, tx))
         found = _compare(backup, present, now_at, keep_out=keep_out)
 
         def record(tx: AuthorityTransaction, action: str, kind: str, id: str, more: Mapping[str, object]) -> None:
-            event = audit.event(
-                action,
-                source=principal.id,
-                principal=principal,
-                request=context,
-                resource_type=kind,
-                resource_id=id,
-                details=more,
-            )
-            audit.append(tx, event)
+            AuditTrail(audit, kind).append(tx, action, principal, context, id=id, details=more)
 
         def work(tx: AuthorityTransaction) -> None:
             record(tx, "backup_restored", "backup", str(details["file"]), {**details, "revived": found.shown()})
@@ -234,12 +232,9 @@ def _show(name: str, value: object) -> str:
     return write_time(value) if name == "expires_at" and isinstance(value, int) else str(value)
 
 
-def _changes(one: Revival[KeyRecord] | Revival[User]) -> list[dict[str, str]]:
-    return [{"what": change.what, "backup": change.backup, "present": change.present} for change in one.changes]
-
-
 @asynccontextmanager
-async def _open(path: str, *, clock: Clock, ids: Ids, log: Log) -> AsyncGenerator[Store, None]:
+async def opened(path: str, *, clock: Clock, ids: Ids, log: Log) -> AsyncGenerator[Store, None]:
+    """Open a database, and close it whatever happens."""
     store = await open_store(path, clock=clock, ids=ids, log=log)
     try:
         yield store

@@ -83,6 +83,7 @@ class Budgets(Resource[Budget]):
     resource_type = "budget"
     repository = "budgets"
     most = MAX_BUDGETS
+    audited = ("name", "scope", "scope_value", "unit", "window", "soft_pct", "action")
 
     def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, spending: Spending) -> None:
         super().__init__(store=store, clock=clock, ids=ids, audit=audit)
@@ -226,24 +227,11 @@ class Budgets(Resource[Budget]):
     def _standing(self, tx: Transaction, budget: Budget) -> Standing:
         return self._store.budgets.standing(tx, budget, self._clock.now_at())
 
-    def _shown(self, budget: Budget) -> dict[str, object]:
-        override = budget.override
-        shown: dict[str, object] = {
-            "name": budget.name,
-            "scope": budget.scope,
-            "scope_value": budget.scope_value,
-            "unit": budget.unit,
-            "limit": shown_amount(budget.limit_amount, budget.unit),
-            "window": budget.window,
-            "soft_pct": budget.soft_pct,
-            "action": budget.action,
-        }
-        if override is not None:
-            shown["override"] = {
-                "limit": shown_amount(override.amount, budget.unit),
-                "until": override.until_at,
-                "reason": override.reason,
-            }
+    def _shown(self, record: Budget) -> dict[str, object]:
+        shown = super()._shown(record) | {"limit": shown_amount(record.limit_amount, record.unit)}
+        if record.override is not None:
+            limit = shown_amount(record.override.amount, record.unit)
+            shown["override"] = {"limit": limit, "until": record.override.until_at, "reason": record.override.reason}
         return shown
 
 

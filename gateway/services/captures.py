@@ -1,7 +1,7 @@
-"""Return what a policy keeps of a text: all of it, or with the match of every rule masked. Stores nothing itself.
+"""Prepare what a policy keeps of a text: all of it, or the text with every match masked. Stores nothing.
 
-A match that stands over several texts of a conversation can be masked in none of them. Then each is kept as its first
-four characters and its length. The same holds for a text that a scan did not read to its end.
+A match that spans several texts of a conversation cannot be masked in any of them. Then each text is kept as its first
+four characters and its length. The same applies to a text that was not scanned to its end.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,16 +19,16 @@ Scan = Callable[[str, Direction, Policy], Awaitable[ScanResult]]
 
 
 class Captures:
-    """What is kept of texts. scan: scans one text and records nothing."""
+    """Prepares texts for storage. scan: scans one text and records nothing."""
 
     def __init__(self, scan: Scan) -> None:
         self._scan = scan
 
     async def of_text(self, text: str, direction: Direction, policy: ShieldPolicy) -> CapturedText | None:
-        """Return what is kept of one text, None when that is nothing.
+        """Return what is kept of one text, or None.
 
         Raises:
-            ShieldUnavailable: the shield failed, so that nobody knows what is to be masked.
+            ShieldUnavailable: the shield failed, so it is unknown what to mask.
         """
         mode = policy.capture
         if mode is Capture.NONE:
@@ -40,10 +40,10 @@ class Captures:
     async def of_leaves(
         self, leaves: Sequence[Leaf], direction: Direction, policy: ShieldPolicy
     ) -> CapturedText | None:
-        """Return what is kept of the texts of a prompt or a reply, each under its place; None when that is nothing.
+        """Return what is kept of the texts of a prompt or a reply, each with its place, or None.
 
         Raises:
-            ShieldUnavailable: the shield failed, so that nobody knows what is to be masked.
+            ShieldUnavailable: the shield failed, so it is unknown what to mask.
         """
         mode = policy.capture
         if mode is Capture.NONE:
@@ -91,5 +91,5 @@ def _beginning(leaves: Sequence[Leaf]) -> Sequence[Leaf]:
 
 
 def _is_unread(result: ScanResult) -> bool:
-    """Tell whether the scan did not read everything."""
+    """Return whether the scan did not read the whole text."""
     return any(found.rule == BUDGET_RULE for found in result.detections)

@@ -1,11 +1,19 @@
-"""Event outputs and their secrets. `event_sender` sends the events."""
+"""Keep event outputs and their secrets, and open their sinks. `event_sender` sends the events."""
 
 import base64
+import os
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from gateway.clock import Clock, Ids
-from gateway.domain.addresses import BASE_URL_PROMISE, MAX_URL_CHARS, check_host, read_base_url
+from gateway.domain.addresses import (
+    BASE_URL_PROMISE,
+    MAX_URL_CHARS,
+    check_host,
+    may_connect,
+    may_connect_privately,
+    read_base_url,
+)
 from gateway.domain.event_outputs import (
     ALL_KINDS,
     FILE_PROMISE,
@@ -25,13 +33,16 @@ from gateway.domain.event_outputs import (
 )
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.providers import read_key
-from gateway.errors import Conflict, InvalidRequest
+from gateway.errors import Conflict, GatewayError, InvalidRequest
 from gateway.field_types import PlainName, read_plain_name
 from gateway.log import Log
-from gateway.outputs.delivery import DeliveryFailed
+from gateway.outputs.delivery import Delivery, DeliveryFailed
+from gateway.outputs.jsonlines import JsonLines
+from gateway.outputs.syslog import Syslog
+from gateway.outputs.webhook import Post, Webhook
 from gateway.schema import Bounds, check
 from gateway.services.audit import Audit
-from gateway.services.event_sinks import EventSinks
+from gateway.services.provider_keys import ProviderKeys
 from gateway.services.resource import Resource, patched
 from gateway.services.typed_keys import STORED, TypedKeys
 from gateway.store.authority import AuthorityTransaction
@@ -39,6 +50,7 @@ from gateway.store.database import Transaction
 from gateway.store.store import Store
 
 MAX_OUTPUTS = 20
+EVENTS_FOLDER = "events"
 SECRET_BYTES = 32
 _REFERENCES = ("env:", "file:", "cred:")
 
@@ -102,8 +114,51 @@ class Tried:
     elapsed_ms: float
 
 
+class EventSinks:
+    """Opens sinks. post: sends a request. folder: the parent of the event files, None without a data folder."""
+
+    def __init__(self, *, post: Post, clock: Clock, secrets: ProviderKeys, folder: str | None, sender: str) -> None:
+        self._post = post
+        self._clock = clock
+        self._secrets = secrets
+        self._folder = folder
+        self._sender = sender
+
+    def check_secret(self, reference: str) -> None:
+        """Refuse a reference of a secret that the settings do not allow.
+
+        Raises:
+            InvalidRequest: `param` is ``secret``.
+        """
+        self._secrets.check(reference, param="secret")
+
+    def open(self, output: EventOutput) -> Delivery:
+        """Return the sink of an output. Does not connect yet.
+
+        Raises:
+            DeliveryFailed: its secret is not where the record says, or there is no folder for files.
+        """
+        allow = may_connect_privately if output.allow_private else may_connect
+        match output.kind:
+            case OutputKind.WEBHOOK:
+                return Webhook(self._post, output.target, key=self._key(output), clock=self._clock, allow_address=allow)
+            case OutputKind.SYSLOG:
+                way, host, port = read_syslog_target(output.target)
+                return Syslog(way, host, port, sender=self._sender, allow_address=allow)
+            case OutputKind.JSONL:
+                if self._folder is None:
+                    raise DeliveryFailed("The data is in memory, so there is no folder for files.")
+                return JsonLines(os.path.join(self._folder, EVENTS_FOLDER), output.target)
+
+    def _key(self, output: EventOutput) -> bytes:
+        try:
+            return read_secret(self._secrets.read(output.secret) or "")
+        except GatewayError as error:
+            raise DeliveryFailed(f"The webhook cannot be signed. {error.message}") from error
+
+
 class EventOutputs(Resource[EventOutput]):
-    """The event outputs of this database. They change nobody's rights, so their changes do not raise the generation."""
+    """The event outputs of this database. Their changes are no changes of authority: the generation stays."""
 
     noun, nouns = "event output", "event outputs"
     resource_type = "event_output"
@@ -123,7 +178,7 @@ class EventOutputs(Resource[EventOutput]):
         )
 
     async def list_waiting(self) -> tuple[tuple[EventOutput, int], ...]:
-        """Return all outputs, oldest first, each with the number of events that wait for it."""
+        """Return all outputs, oldest first, each with the number of its waiting events."""
 
         def work(tx: Transaction) -> tuple[tuple[EventOutput, int], ...]:
             newest = self._store.audit.newest_position(tx), self._store.alerts.newest_position(tx)
@@ -186,7 +241,7 @@ class EventOutputs(Resource[EventOutput]):
         return await self._typed_keys.commit(work, reference, key)
 
     async def test(self, principal: Principal, name: str, context: RequestContext) -> Tried:
-        """Send one event of a test, past queue and filters, and return what happened.
+        """Send one test event past the queue and the filters, and return the result.
 
         Raises:
             NotFound: there is none. AuditUnavailable: nothing was sent.

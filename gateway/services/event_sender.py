@@ -26,7 +26,7 @@ from gateway.domain.event_outputs import (
 from gateway.log import Log
 from gateway.metrics import Metrics
 from gateway.outputs.delivery import Delivery, DeliveryFailed
-from gateway.services.event_sinks import EventSinks
+from gateway.services.event_outputs import EventSinks
 from gateway.services.leases import Leases
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store

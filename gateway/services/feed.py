@@ -1,7 +1,7 @@
 """Send new traffic and alerts to watchers, soon after any process commits them. Knows no transport.
 
-A job reads the new rows, and only while there are watchers, so that no request waits for the feed. A watcher that has
-lost its permission is disconnected.
+A job reads the new rows while there are watchers, so no request waits for the feed. A watcher that lost its permission
+is disconnected.
 """
 
 from collections.abc import Callable, Sequence

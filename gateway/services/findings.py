@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 from gateway.shield.detections import Detection, Direction, Severity
 from gateway.shield.redact import MASKED_CATEGORIES
@@ -34,6 +35,15 @@ class LedgerLine:
     matched: str | None
     spread: bool
     accepted: str | None
+
+
+_LINE: dict[str, Any] = {
+    **dict.fromkeys(("severity", "category", "view"), ""),
+    **dict.fromkeys(("score", "count", "start", "end"), 0),
+    **dict.fromkeys(("place", "direction", "sha256", "chars", "matched", "accepted"), None),
+    "spread": False,
+}
+"""The fields of a line that are stored, with their values where an earlier version did not store them."""
 
 
 def described(detections: Sequence[Detection], direction: Direction | None = None) -> list[Mapping[str, object]]:
@@ -72,34 +82,8 @@ def ledger_line(found: Mapping[str, object], known: Mapping[str, tuple[str, str]
     """Return the line of a stored finding. known: names and descriptions of rules by id."""
     rule = str(found.get("rule", ""))
     name, description = known.get(rule, ("", ""))
-
-    def word(field_name: str) -> str | None:
-        value = found.get(field_name)
-        return value if isinstance(value, str) else None
-
-    def number(field_name: str) -> int:
-        value = found.get(field_name)
-        return value if isinstance(value, int) else 0
-
-    return LedgerLine(
-        rule=rule,
-        name=name,
-        description=description,
-        severity=str(found.get("severity", "")),
-        category=str(found.get("category", "")),
-        score=number("score"),
-        count=number("count"),
-        view=str(found.get("view", "")),
-        place=word("place"),
-        start=number("start"),
-        end=number("end"),
-        direction=word("direction"),
-        sha256=word("sha256"),
-        chars=number("chars") or None,
-        matched=word("matched"),
-        spread=found.get("spread") is True,
-        accepted=word("accepted"),
-    )
+    stored = _LINE | {field: value for field, value in found.items() if field in _LINE}
+    return LedgerLine(rule=rule, name=name, description=description, **stored)
 
 
 def kept_detection(found: Mapping[str, object]) -> Detection:

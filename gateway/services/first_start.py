@@ -1,4 +1,4 @@
-"""The first credentials: an admin and a key with every scope, made once, when nobody could manage it otherwise."""
+"""Make the first credentials: an admin, and a key with every scope. Made once, as long as there is no admin."""
 
 import os
 import re
@@ -14,8 +14,10 @@ from gateway.domain.principals import RequestContext, Role, Scope, local
 from gateway.errors import SetupError
 from gateway.services.audit import Audit
 from gateway.services.keys import Keys
+from gateway.services.resource import AuditTrail
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
+from gateway.store.filelock import sync
 from gateway.store.store import Store
 
 USERNAME = "admin"
@@ -28,7 +30,7 @@ SALT_BYTES = 16
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FirstCredentials:
-    """What is shown once and stored nowhere. Without a repr, so that no log line can hold it."""
+    """Credentials that are shown once. They have no repr, so that no log line can contain them."""
 
     username: str
     password: str
@@ -40,7 +42,7 @@ class FirstCredentials:
 
 
 class FirstStart:
-    """Makes the first credentials. keys: returns the service, which most starts do without."""
+    """Makes the first credentials."""
 
     def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, keys: Keys) -> None:
         self._store = store
@@ -50,12 +52,11 @@ class FirstStart:
         self._keys = keys
 
     async def make(self, folder: str | None = None) -> FirstCredentials | None:
-        """Make an admin and a key with every scope together, or return None when there is an admin already.
+        """Make an admin and a key with every scope together, or return None if there is an admin.
 
-        A user without that role, made on the command line before the first start, does not count: nobody could give
-        anybody a role. folder: where the credentials are written before the commit; None to keep them in memory only.
-        `publish` or `discard` ends what this begins. Credentials that an earlier start committed and never published
-        are returned again.
+        Users of other roles do not count, because they cannot assign roles. folder: where the credentials are written
+        before the commit; None keeps them in memory only. Call `publish` or `discard` afterwards. Credentials that an
+        earlier start committed but did not publish are returned again.
 
         Raises:
             SetupError: the credentials cannot be written, or the file of another database is there. Nothing was made.
@@ -87,22 +88,14 @@ class FirstStart:
                 _reserve(folder, first)  # under the lock of the database, so that one process at a time writes it
             insert_key(tx)
             self._store.users.insert(tx, user)
-            event = self._audit.event(
-                "user_created",
-                source=who.id,
-                principal=who,
-                request=context,
-                resource_type="user",
-                resource_id=user.id,
-                after={"username": user.username, "role": user.role.value},
-            )
-            self._audit.append(tx, event)
+            after = {"username": user.username, "role": user.role.value}
+            AuditTrail(self._audit, "user").append(tx, "user_created", who, context, id=user.id, after=after)
             return first
 
         return await self._audit.commit_authority(work)
 
     async def _left_over(self, folder: str) -> FirstCredentials | None:
-        """Return what an earlier start committed and could not publish; remove what it could not commit."""
+        """Return credentials that an earlier start committed but did not publish; remove those it did not commit."""
         first = _read_reserved(folder)
         if first is None:
             return None
@@ -140,7 +133,7 @@ def publish(folder: str) -> str:
             os.rename(reserved, path)
         with suppress(FileNotFoundError):
             os.unlink(reserved)
-        _sync(folder)
+        sync(folder)
     except FileExistsError as error:
         raise SetupError(f"{path} is another file. The first credentials are in {reserved}: move them.") from error
     except FileNotFoundError:
@@ -149,13 +142,13 @@ def publish(folder: str) -> str:
 
 
 def discard(folder: str) -> None:
-    """Remove credentials that were shown on the terminal, or that no database has."""
+    """Remove the file of credentials that were shown on the terminal, or that are in no database."""
     with suppress(FileNotFoundError):
         os.unlink(os.path.join(folder, RESERVED))
 
 
 def _reserve(folder: str, first: FirstCredentials) -> None:
-    """Write the credentials and wait until the disk has them."""
+    """Write the credentials and sync them to disk."""
     path = os.path.join(folder, RESERVED)
     try:
         discard(folder)  # of a start that was cut off before its commit
@@ -164,7 +157,7 @@ def _reserve(folder: str, first: FirstCredentials) -> None:
             file.write(first.lines())
             file.flush()
             os.fsync(descriptor)
-        _sync(folder)
+        sync(folder)
     except OSError as error:
         raise SetupError(
             f"The first credentials cannot be written to {path} ({error.strerror}). Nothing was changed."
@@ -178,11 +171,3 @@ def _read_reserved(folder: str) -> FirstCredentials | None:
     except (FileNotFoundError, ValueError):
         return None
     return None if found is None else FirstCredentials(*found.groups())
-
-
-def _sync(folder: str) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

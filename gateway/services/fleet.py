@@ -1,4 +1,4 @@
-"""The fleet: this gateway's heartbeat, and one view of it, of others on its database, and of peers asked over HTTP."""
+"""Write the heartbeat of this gateway, and show it with the other gateways of its database and with its peers."""
 
 import os
 from collections.abc import Callable
@@ -30,11 +30,11 @@ from gateway.store.store import Store
 OFFLINE_RULE = "instance-offline"
 BEAT_SECONDS = 15.0
 _FORGET_MS = 30 * DAY_MS
-_GRAVE = ("shield", "database")
-_WELL = (HEALTHY, "not_configured", "unknown")
+_CRITICAL_CHECKS = ("shield", "database")
+_HEALTHY_UPSTREAM = (HEALTHY, "not_configured", "unknown")
 
 Scores = Callable[[Transaction], PosturePoint]
-"""Tells posture and threat score as they are now."""
+"""Reads the posture and threat scores as they are now."""
 
 
 class Fleet:
@@ -66,7 +66,7 @@ class Fleet:
         self._archive_sha256 = archive_sha256
 
     async def beat(self) -> None:
-        """Write this gateway's heartbeat, and tell who of the others has gone quiet or is back."""
+        """Write this gateway's heartbeat, and raise or end the alerts of gateways that are offline or back."""
         now_at = self._clock.now_at()
         load = self._load.measure()
         await self._traffic.keep_up()
@@ -102,7 +102,7 @@ class Fleet:
         await self._store.db.write(work, is_durable=False)
 
     async def view(self, since: int | None = None) -> FleetView:
-        """Return all gateways that were heard of since a time, and peers that never were if there is none."""
+        """Return all gateways with a heartbeat since a time; without a time, also peers that never answered."""
         now_at = self._clock.now_at()
         known = await self._store.db.read(self._store.instances.all)
         own = next((one for one in known if one.id == self._store.instance_id), None)
@@ -110,7 +110,7 @@ class Fleet:
             try:
                 await self.beat()  # no server runs its jobs yet, or they are late
             except StoreUnavailable:
-                pass  # then it is shown as it was
+                pass  # then the last heartbeat is shown
 
         def work(tx: Transaction) -> FleetView:
             found: dict[str, InstanceView] = {}
@@ -126,9 +126,9 @@ class Fleet:
         return await self._store.db.read(work)
 
     def track(self, tx: Transaction, id: str, name: str, last_seen_at: int | None, now_at: int) -> None:
-        """Raise in `tx` the alert of a gateway that is offline, or end it when that is over.
+        """Raise in `tx` the alert of a gateway that is offline, or end it.
 
-        One that was not heard of for a day was taken down; nobody is told of it again and again.
+        A gateway without a heartbeat for a day was taken down and raises no further alert.
         """
         age_ms = now_at - (last_seen_at or 0)
         if age_ms <= DAY_MS:
@@ -149,6 +149,6 @@ class Fleet:
         checks = self._health.checks()
         head = self._store.headfile
         has_lost_chain = head.path is not None and not head.is_trusted
-        if has_lost_chain or any(checks.get(name) != HEALTHY for name in _GRAVE):
+        if has_lost_chain or any(checks.get(name) != HEALTHY for name in _CRITICAL_CHECKS):
             return InstanceStatus.CRITICAL
-        return InstanceStatus.HEALTHY if checks.get("upstream") in _WELL else InstanceStatus.DEGRADED
+        return InstanceStatus.HEALTHY if checks.get("upstream") in _HEALTHY_UPSTREAM else InstanceStatus.DEGRADED
