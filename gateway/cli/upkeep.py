@@ -12,9 +12,10 @@ from gateway import __version__, bundle, compose
 from gateway.api.openapi import document
 from gateway.cli.command import FOUND, OK, Console, command, load_settings, make_log
 from gateway.clock import SystemClock
+from gateway.domain.trust_audit_facts import RunningGateway
 from gateway.errors import GatewayError
 from gateway.operations.every import DESCRIBED_OPERATIONS
-from gateway.services.running import THIS_SHELL, CheckedGateway, rules_lack
+from gateway.services.running import THIS_SHELL, rules_lack
 from gateway.settings import Settings
 
 PYTHON = "{}.{}.{}".format(*sys.version_info[:3])
@@ -156,9 +157,9 @@ def _check_database(config: Settings) -> list[Finding]:
         return [Finding("database", False, error.message, "see the line above; nothing was changed")]
 
 
-def _check_running(checked: CheckedGateway) -> Finding:
+def _check_running(checked: RunningGateway) -> Finding:
     """Report the settings of the gateway that runs on the data folder. They may differ from those of this shell."""
-    facts = checked.gateway.facts
+    facts = checked.facts
     if facts.rules_lack:
         return Finding("running gateway", False, f"{checked.settings_of}: {facts.rules_lack}", FULL_RULES)
     sign_in = "users sign in" if facts.rbac_enabled else "nobody signs in"

@@ -58,9 +58,11 @@ class ProcessFacts:
 class RunningGateway:
     """The record that a serving gateway keeps for commands on its host.
 
-    archive: its path, None in a checkout. tls_key: the path of the key. services: the state of each.
+    settings_of: the id of the gateway, or `this shell` for the facts of a command while no gateway runs. archive: its
+    path, None in a checkout. tls_key: the path of the key. services: the state of each.
     """
 
+    settings_of: str
     facts: ProcessFacts
     rules_digest: str
     archive: str | None

@@ -2,7 +2,6 @@
 
 import json
 import os
-from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import urlsplit
 
@@ -22,14 +21,6 @@ from gateway.store.store import Store
 from gateway.strict_json import read_json, write_json
 
 THIS_SHELL = "this shell"
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedGateway:
-    """The gateway to check. settings_of: the id of the serving gateway, or THIS_SHELL when none serves."""
-
-    settings_of: str
-    gateway: RunningGateway
 
 
 class Running:
@@ -59,19 +50,19 @@ class Running:
 
     async def save(self) -> None:
         """Store the facts of this process. A serving gateway does so at start, at a reload and with each heartbeat."""
-        now_at, text = self._clock.now_at(), write_json(encode(self._own())).decode()
-        store = self._store
+        store, now_at = self._store, self._clock.now_at()
+        text = write_json(encode(self._own(store.instance_id))).decode()
         await store.db.write(lambda tx: store.running.note(tx, store.instance_id, now_at, text), is_durable=False)
 
-    def checked(self, tx: Transaction) -> CheckedGateway:
+    def checked(self, tx: Transaction) -> RunningGateway:
         """Return the gateway to check: the one that serves, else this process."""
         if not self._is_shell:
-            return CheckedGateway(self._store.instance_id, self._own())
-        found = self._store.running.newest(tx, since=self._clock.now_at() - ONLINE_MS)
+            return self._own(self._store.instance_id)
+        stored = self._store.running.newest(tx, since=self._clock.now_at() - ONLINE_MS)
         try:
-            return CheckedGateway(found[0], decode(RunningGateway, read_json(found[1].encode())))
-        except (IndexError, InvalidRequest):  # none serves, or one of another version
-            return CheckedGateway(THIS_SHELL, self._own())
+            return self._own(THIS_SHELL) if stored is None else decode(RunningGateway, read_json(stored.encode()))
+        except InvalidRequest:  # a gateway of another version serves
+            return self._own(THIS_SHELL)
 
     async def check_rules(self) -> None:
         """Check that this process scans with the rules of the serving gateway.
@@ -80,7 +71,7 @@ class Running:
             Conflict: the serving gateway has other rules.
         """
         checked = await self._store.db.read(self.checked)
-        if checked.gateway.rules_digest != self._shield.digest:
+        if checked.rules_digest != self._shield.digest:
             raise Conflict(
                 f"The running gateway {checked.settings_of} has other rules than this program, so nothing was scanned. "
                 "Start this program with the GATEWAY_RULES of the gateway."
@@ -91,9 +82,10 @@ class Running:
         """What the configured rules leave out; see the function `rules_lack`."""
         return rules_lack(self._shield, self._settings.rules)
 
-    def _own(self) -> RunningGateway:
+    def _own(self, settings_of: str) -> RunningGateway:
         settings = self._settings
         return RunningGateway(
+            settings_of=settings_of,
             facts=self._facts(),
             rules_digest=self._shield.digest,
             archive=bundle.archive_path(),

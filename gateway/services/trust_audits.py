@@ -163,15 +163,15 @@ class TrustAudits(Resource[TrustAudit]):
 
         The audit chain is verified again after five minutes, the rules only once.
         """
-        checked = await self._store.db.read(self._running.checked)
+        gateway = await self._store.db.read(self._running.checked)
         async with self._lock:  # concurrent audits share the slow checks
             chain = await self._verified()
-            self_test = await to_thread.run_sync(self._self_test, checked.gateway.rules_digest)
-        return checked.settings_of, run_checks(await self._facts(checked.gateway, chain, self_test))
+            self_test = await to_thread.run_sync(self._self_test, gateway.rules_digest)
+        return gateway.settings_of, run_checks(await self._facts(gateway, chain, self_test))
 
     def report(self, tx: Transaction) -> PostureReport:
         """Return both scores as they are now, without running a check."""
-        gateway = self._running.checked(tx).gateway
+        gateway = self._running.checked(tx)
         activity, latest = self._activity(tx, gateway), self._store.trust_audits.latest(tx)
         return PostureReport(
             posture_score=latest.score if latest else None,

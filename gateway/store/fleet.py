@@ -73,10 +73,10 @@ class RunningRepository:
         """Replace the last report of a gateway."""
         tx.execute(NOTE_RUNNING, {"id": instance_id, "seen_at": seen_at, "facts": facts})
 
-    def newest(self, tx: Transaction, *, since: int) -> tuple[str, ...]:
-        """Return id and facts of the gateway with the newest report since a time, or nothing when there is none."""
+    def newest(self, tx: Transaction, *, since: int) -> str | None:
+        """Return the facts of the gateway with the newest report since a time, or None when there is none."""
         rows = tx.query(NEWEST_RUNNING, {"since": since})
-        return (rows[0]["instance_id"], rows[0]["facts"]) if rows else ()
+        return str(rows[0]["facts"]) if rows else None
 
     def forget(self, tx: Transaction) -> None:
         tx.execute("DELETE FROM running_gateways")
