@@ -12,8 +12,10 @@ from running import one_at_a_time
 
 import build_zipapp
 from gateway import shield
+from gateway.auth import passwords
 from gateway.shield import matcher
 
+PASSWORD_N = passwords._N
 TESTS = Path(__file__).parent
 # Folders whose tests never load the real rules: they need not wait for the plans after a change of the shield.
 WITHOUT_RULES = {"auth", "domain", "house", "http"}
@@ -71,6 +73,20 @@ def _shared_shields() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shield, "load", load_once)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_passwords() -> Iterator[None]:
+    """Hash passwords in a fortieth of the time. In a process of its own the gateway takes all of it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passwords, "_N", PASSWORD_N // 32)
+        yield
+
+
+@pytest.fixture
+def slow_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hash passwords as the gateway does."""
+    monkeypatch.setattr(passwords, "_N", PASSWORD_N)
 
 
 @pytest.fixture(scope="session")

@@ -154,6 +154,7 @@ async def test_a_start_that_is_killed_at_any_time_leaves_the_next_one_with_crede
         while len(set(os.listdir(tmp_path)) - before) <= number and time.monotonic() < end_seconds:
             if (tmp_path / FILE).exists():
                 break
+            time.sleep(0.001)  # noqa: ASYNC251
         process.send_signal(signal.SIGKILL)
         process.wait()
     async with opened(tmp_path) as gateway:

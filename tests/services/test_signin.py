@@ -423,6 +423,7 @@ async def test_a_reset_password_ends_every_session(house: House) -> None:
         house.signin.find(new.token)
 
 
+@pytest.mark.usefixtures("slow_passwords")
 async def test_the_real_hashes_say_yes_and_no(tmp_path: Path) -> None:
     passwords = Passwords(ids=SystemIds(FakeClock()))
     stored = await passwords.hash(PASSWORD)
@@ -432,6 +433,7 @@ async def test_the_real_hashes_say_yes_and_no(tmp_path: Path) -> None:
     assert not await passwords.check(PASSWORD, None)
 
 
+@pytest.mark.usefixtures("slow_passwords")
 async def test_the_first_password_is_checked_as_slowly_as_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
     costs: list[int] = []
     scrypt = hashlib.scrypt
