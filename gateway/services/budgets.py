@@ -1,6 +1,5 @@
-"""Budgets, overrides of their limits, and how they stand. `spending` reserves and settles."""
+"""Keep budgets and the overrides of their limits, and show their state. `spending` reserves and settles."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
@@ -77,7 +76,7 @@ class WantedOverride:
 
 
 class Budgets(Resource[Budget]):
-    """The budgets of this gateway."""
+    """The budgets of this gateway. A new one counts requests from now on; a changed one keeps what was spent."""
 
     noun, nouns = "budget", "budgets"
     resource_type = "budget"
@@ -90,72 +89,49 @@ class Budgets(Resource[Budget]):
         self._spending = spending
 
     async def standings(self) -> tuple[Standing, ...]:
-        """Return how every budget stands in its period, oldest budget first."""
+        """Return the state of every budget in its period, oldest budget first."""
 
         def work(tx: Transaction) -> tuple[Standing, ...]:
-            return tuple(self._standing(tx, one) for one in self._store.budgets.all(tx))
+            return tuple(self._result(tx, one) for one in self._store.budgets.all(tx))
 
         return await self._store.db.read(work)
 
     async def standing(self, name: str) -> Standing:
-        """Return how one budget stands.
+        """Return the state of one budget.
 
         Raises:
             NotFound: there is none.
         """
-        return await self._store.db.read(lambda tx: self._standing(tx, self.find(tx, name)))
+        return await self._store.db.read(lambda tx: self._result(tx, self.find(tx, name)))
 
-    async def create(self, principal: Principal, new: WantedBudget, context: RequestContext) -> Standing:
-        """Create a budget. It counts requests that begin from now on.
-
-        Raises:
-            InvalidRequest: a field; `param` names it. Conflict: there is no such key, or there are too many budgets.
-            AuditUnavailable: it was not created.
-        """
-        check(new)
+    def _made(self, tx: AuthorityTransaction, principal: Principal, new: WantedBudget) -> Budget:
         value = _checked_value(new)
         amount = amount_of(new.limit, new.unit)
+        if new.scope is BudgetScope.KEY:
+            value = find_key(self._store, tx, value or "", param="scope_value").id
+        return Budget(
+            id=self._ids.new("bud"),
+            name=new.name.strip(),
+            scope=new.scope,
+            scope_value=value,
+            unit=new.unit,
+            limit_amount=amount,
+            window=new.window,
+            soft_pct=new.soft_pct,
+            action=new.action,
+            created_at=self._clock.now_at(),
+            created_by=principal.name,
+        )
 
-        def work(tx: AuthorityTransaction) -> Standing:
-            is_of_key = new.scope is BudgetScope.KEY
-            budget = Budget(
-                id=self._ids.new("bud"),
-                name=new.name.strip(),
-                scope=new.scope,
-                scope_value=find_key(self._store, tx, value or "", param="scope_value").id if is_of_key else value,
-                unit=new.unit,
-                limit_amount=amount,
-                window=new.window,
-                soft_pct=new.soft_pct,
-                action=new.action,
-                created_at=self._clock.now_at(),
-                created_by=principal.name,
-            )
-            return self._standing(tx, self._insert(tx, principal, context, budget))
+    def _changed(
+        self, tx: AuthorityTransaction, principal: Principal, before: Budget, changes: ChangedBudget
+    ) -> Budget:
+        limit = before.limit_amount if changes.limit is None else _amount(changes.limit, before)
+        name = before.name if changes.name is None else changes.name.strip()
+        return patched(before, changes, name=name, limit_amount=limit)
 
-        return await self._audit.commit_authority(work)
-
-    async def change(
-        self, principal: Principal, name: str, changes: ChangedBudget, context: RequestContext
-    ) -> Standing:
-        """Change a budget. What was spent in this period stays spent.
-
-        Raises:
-            InvalidRequest: a field; `param` names it. NotFound: there is none.
-            Conflict: another version, or a limit that the unit of this budget cannot have.
-            AuditUnavailable: nothing was changed.
-        """
-        check(changes)
-
-        def changed(before: Budget) -> Budget:
-            return patched(
-                before,
-                changes,
-                name=before.name if changes.name is None else changes.name.strip(),
-                limit_amount=before.limit_amount if changes.limit is None else _amount(changes.limit, before),
-            )
-
-        return await self._commit(principal, name, changes.version, changed, "changed", context)
+    def _result(self, tx: Transaction, record: Budget) -> Standing:
+        return self._store.budgets.standing(tx, record, self._clock.now_at())
 
     async def override(
         self, principal: Principal, name: str, wanted: WantedOverride | None, context: RequestContext
@@ -167,34 +143,36 @@ class Budgets(Resource[Budget]):
             Conflict: the limit is not higher, or not one of this unit; another version.
             AuditUnavailable: nothing was changed.
         """
-        if wanted is None:
-            return await self._commit(
-                principal, name, None, lambda before: replace(before, override=None), "override_ended", context
-            )
-        check(wanted)
-        now_at = self._clock.now_at()
+        if wanted is not None:
+            check(wanted)
 
-        def raised(before: Budget) -> Budget:
+        def changed(before: Budget) -> Budget:
+            if wanted is None:
+                return replace(before, override=None)
             amount = _amount(wanted.limit, before)
             if amount <= before.limit_amount:
                 raise Conflict("An override must be higher than the limit of the budget.", param="limit")
-            check_future(wanted.until_at, now_at, param="until", days=MAX_OVERRIDE_DAYS)
+            check_future(wanted.until_at, self._clock.now_at(), param="until", days=MAX_OVERRIDE_DAYS)
             override = Override(
                 amount=amount, until_at=wanted.until_at, reason=wanted.reason.strip(), by=principal.name
             )
             return replace(before, override=override)
 
-        return await self._commit(principal, name, wanted.version, raised, "overridden", context)
+        def work(tx: AuthorityTransaction) -> Standing:
+            version, action = (wanted.version, "overridden") if wanted else (None, "override_ended")
+            return self._result(tx, self._update(tx, principal, context, name, version, changed, action=action))
+
+        return await self._audit.commit_authority(work)
 
     async def remove(self, principal: Principal, name: str, context: RequestContext) -> Standing:
-        """Remove a budget with its counts, and return how it stood.
+        """Remove a budget with its counts, and return its last state.
 
         Raises:
             NotFound: there is none. AuditUnavailable: it is still there.
         """
 
         def work(tx: AuthorityTransaction) -> Standing:
-            standing = self._standing(tx, self.find(tx, name))
+            standing = self._result(tx, self.find(tx, name))
             self._store.budgets.remove(tx, name)
             self._spending.end_alerts(tx, name, self._clock.now_at(), "The budget was removed.")
             before = self._shown(standing.budget) | {"spent": standing.spent}
@@ -203,19 +181,6 @@ class Budgets(Resource[Budget]):
 
         return await self._audit.commit_authority(work)
 
-    async def _commit(
-        self,
-        principal: Principal,
-        name: str,
-        version: int | None,
-        change: Callable[[Budget], Budget],
-        action: str,
-        context: RequestContext,
-    ) -> Standing:
-        return await self._audit.commit_authority(
-            lambda tx: self._standing(tx, self._update(tx, principal, context, name, version, change, action=action))
-        )
-
     def _write(self, tx: AuthorityTransaction, before: Budget, after: Budget) -> None:
         now_at = self._clock.now_at()
         has_room = after.effective_amount(now_at) > before.effective_amount(now_at)
@@ -223,9 +188,6 @@ class Budgets(Resource[Budget]):
         if has_room:
             self._store.budgets.forget_alerts(tx, after.id)
             self._spending.end_alerts(tx, after.id, now_at, "The limit was raised.")
-
-    def _standing(self, tx: Transaction, budget: Budget) -> Standing:
-        return self._store.budgets.standing(tx, budget, self._clock.now_at())
 
     def _shown(self, record: Budget) -> dict[str, object]:
         shown = super()._shown(record) | {"limit": shown_amount(record.limit_amount, record.unit)}

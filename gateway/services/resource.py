@@ -6,6 +6,7 @@ one. The transaction that writes a record also appends its audit event. A change
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from gateway.clock import Clock, Ids
@@ -93,6 +94,10 @@ class Resource(Generic[R]):
         """Return `before` with `changes`, checked."""
         raise NotImplementedError
 
+    def _result(self, tx: Transaction, record: R) -> Any:
+        """Return what `create` and `change` answer: the record, or the noun's view of it."""
+        return record
+
     def _check_removal(self, tx: AuthorityTransaction, record: R) -> None:
         """Raise Conflict if something else needs the record."""
 
@@ -121,7 +126,7 @@ class Resource(Generic[R]):
         """
         check(new)
         return await self._audit.commit_authority(
-            lambda tx: self._insert(tx, principal, context, self._made(tx, principal, new))
+            lambda tx: self._result(tx, self._insert(tx, principal, context, self._made(tx, principal, new)))
         )
 
     async def change(self, principal: Principal, name: str, changes: Any, context: RequestContext) -> Any:
@@ -133,11 +138,12 @@ class Resource(Generic[R]):
             AuditUnavailable: nothing was changed.
         """
         check(changes)
-        return await self._audit.commit_authority(
-            lambda tx: self._update(
-                tx, principal, context, name, changes.version, lambda old: self._changed(tx, principal, old, changes)
-            )
-        )
+
+        def work(tx: AuthorityTransaction) -> Any:
+            change = partial(self._changed, tx, principal, changes=changes)
+            return self._result(tx, self._update(tx, principal, context, name, changes.version, change))
+
+        return await self._audit.commit_authority(work)
 
     async def remove(self, principal: Principal, name: str, context: RequestContext) -> Any:
         """Remove a record and return it as it was.
