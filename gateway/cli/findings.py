@@ -90,7 +90,7 @@ _ACCEPTANCES = commands_of(
     ),
     Row(
         "create",
-        "Accept what a rule finds, for a while: it stays visible and adds nothing to scores.",
+        "Accept what a rule finds, temporarily: it stays visible but adds nothing to scores.",
         "--scope rule --rule override-prior-orders --until 30d --reason 'test data'",
         operation="risk_acceptances.create",
         flags=(

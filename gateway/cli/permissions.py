@@ -197,7 +197,7 @@ _POLICIES = commands_of(
     ),
     Row(
         "create",
-        "Create a policy: mode, thresholds and weights for the keys that get it.",
+        "Create a policy for keys: mode, thresholds and weights.",
         "--name lab --mode observe --category pii=redact",
         flags=(Flag("name", "what the policy is called"), *_POLICY_FIELDS),
         note="{name} is a policy; give it to a key with `keys create --policy` or the API:",
@@ -205,7 +205,7 @@ _POLICIES = commands_of(
     ),
     Row(
         "update",
-        "Change a policy; it holds for its keys at their next request.",
+        "Change a policy; it applies to its keys from their next request.",
         "lab --block-score 80",
         operation="policies.change",
         flags=(Flag("name", "new name"), *_POLICY_FIELDS),

@@ -177,7 +177,7 @@ _RAISE, _END = commands_of(
     _BUDGET,
     Row(
         "override",
-        "Raise the limit of a budget for a while.",
+        "Raise the limit of a budget temporarily.",
         "bud_01J… --limit 100 --until 4h --reason 'release night'",
         flags=(
             Flag("limit", "the temporary limit, in the unit", required=False),

@@ -122,8 +122,8 @@ RUN_TRUST_AUDIT = Tool(
     title="Run the trust audit",
     description=(
         "Check how this gateway is set up: exposure, sign-in, keys, shield, providers, agents, files, backups, the "
-        "audit chain, the archive. Answers the posture score and each check with what was seen, why it matters and how "
-        "to mend it. Changes nothing but the record of the run."
+        "audit chain, the archive. Answers the posture score and each check with evidence, why it matters and how "
+        "to fix it. Changes nothing but the record of the run."
     ),
     takes=RunTrustAudit,
     gives=lambda: json_schema(TrustAudit, written=True),

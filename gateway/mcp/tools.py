@@ -157,7 +157,7 @@ TOOLS: tuple[Tool, ...] = (
         title="Check the posture",
         description=(
             "Check how securely this gateway is set up. Answers the threat score of the last 24 hours, the posture "
-            "score, the health of each service, and what to mend."
+            "score, the health of each service, and recommended fixes."
         ),
         takes=NoArguments,
         gives=lambda: json_schema(PostureReport, written=True),

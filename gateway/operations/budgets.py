@@ -119,7 +119,7 @@ BUDGET_OPERATIONS = (
     ),
     _BUDGETS.create(
         WantedBudget,
-        "Create a budget: `limit`, and maybe `unit`, `scope`, `scope_value`, `window`, `soft_pct`, `action`.",
+        "Create a budget: `limit`, and optionally `unit`, `scope`, `scope_value`, `window`, `soft_pct`, `action`.",
         kinds=(
             kind(**_USD, **_OF_ALL),
             kind(("unit",), **_COUNTED, **_OF_ALL),
@@ -143,7 +143,7 @@ BUDGET_OPERATIONS = (
     _BUDGETS.row(
         "override.end",
         "DELETE /{id}/override",
-        "End the override of a budget early, so that its usual limit holds again.",
+        "End the override of a budget early, so that its usual limit applies again.",
         takes=ById,
         call=end_override,
     ),

@@ -144,7 +144,7 @@ POLICY_OPERATIONS = (
     _POLICIES.show("Show one policy, by id or name."),
     _POLICIES.change(
         WantedPolicy,
-        "Change a policy; it holds for its keys at their next request. `version` or `If-Match` guards.",
+        "Change a policy; it applies to its keys from their next request. `version` or `If-Match` guards.",
     ),
     _POLICIES.remove("Remove a policy that no key has."),
 )

@@ -151,10 +151,10 @@ PROVIDER_OPERATIONS = (
     ),
     _PROVIDERS.change(
         ChangedProvider,
-        "Change a provider; it holds at the next prompt, in every worker. `version` or `If-Match` guards.",
+        "Change a provider; it applies to the next prompt, in every worker. `version` or `If-Match` guards.",
         call=change_provider,
     ),
-    _PROVIDERS.remove("Remove a provider and the key that was typed in for it.", call=remove_provider),
+    _PROVIDERS.remove("Remove a provider and its stored key.", call=remove_provider),
     _PROVIDERS.row(
         "test",
         "POST /{id}/test",

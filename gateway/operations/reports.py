@@ -28,7 +28,7 @@ REPORT_OPERATIONS = (
     _REPORTS.row(
         "document",
         "GET /{id}",
-        "Download the document of one report, whole by itself.",
+        "Download one report as a self-contained document.",
         takes=ById,
         call=None,
         gives=None,
