@@ -118,10 +118,13 @@ class ProviderKeys:
         # O_NONBLOCK: do not wait for the other end of a pipe. O_NOFOLLOW: the checked path has no link.
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
         try:
-            with open(os.open(os.path.realpath(path), flags), "rb") as file:
-                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            descriptor = os.open(os.path.realpath(path), flags)
+            try:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                     raise KeyMissing("What should hold the API key is no file.")
-                raw = file.read(MAX_KEY_BYTES + 1)
+                raw = os.read(descriptor, MAX_KEY_BYTES + 1)
+            finally:
+                os.close(descriptor)
         except OSError as error:
             raise KeyMissing(f"The file of the API key cannot be read ({error.strerror}).") from error
         if len(raw) > MAX_KEY_BYTES:

@@ -123,10 +123,13 @@ class SecurityScans(Resource[SecurityScan]):
     def _scan_file(self, path: str) -> ScannedItem:
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
-            with open(descriptor, "rb") as file:
+            try:
                 if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                     return _unreadable(path, "no regular file")
-                raw = file.read(MAX_FILE_BYTES + 1)
+                with open(descriptor, "rb", closefd=False) as file:
+                    raw = file.read(MAX_FILE_BYTES + 1)
+            finally:
+                os.close(descriptor)
         except OSError as error:
             return _unreadable(path, error.strerror or "cannot be read")
         if len(raw) > MAX_FILE_BYTES:
