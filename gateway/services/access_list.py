@@ -69,6 +69,7 @@ class AccessList(Resource[AccessEntry]):
     resource_type = "access_entry"
     repository = "access_list"
     most = MAX_ENTRIES
+    audited = ("value", "scope", "reason", "expires_at")
 
     async def page(self, wanted: EntryFilter) -> Page[AccessEntry]:
         """Return a page of the entries, newest first, expired ones included. Raises as `Resource.page`."""
@@ -125,14 +126,9 @@ class AccessList(Resource[AccessEntry]):
         def work(tx: AuthorityTransaction) -> AccessEntry:
             def changed(before: AccessEntry) -> AccessEntry:
                 value, scope = self._read_change(tx, before, changes)
-                after = patched(
-                    before,
-                    changes,
-                    value=value,
-                    scope=scope,
-                    reason=before.reason if changes.reason is None else changes.reason.strip() or None,
-                    expires_at=before.expires_at if changes.expires_at == KEEP_AT else changes.expires_at,
-                )
+                reason = before.reason if changes.reason is None else changes.reason.strip() or None
+                expires_at = before.expires_at if changes.expires_at == KEEP_AT else changes.expires_at
+                after = patched(before, changes, value=value, scope=scope, reason=reason, expires_at=expires_at)
                 if after != before:
                     self._check_change(tx, principal, context, before, after, force=changes.force)
                 return after
@@ -177,14 +173,7 @@ class AccessList(Resource[AccessEntry]):
         return await self._store.db.read(work)
 
     def _shown(self, record: AccessEntry) -> dict[str, object]:
-        return {
-            "list": record.list_name,
-            "type": record.entry_type,
-            "value": record.value,
-            "scope": record.scope,
-            "reason": record.reason,
-            "expires_at": record.expires_at,
-        }
+        return {"list": record.list_name, "type": record.entry_type} | super()._shown(record)
 
     def _check_change(
         self,

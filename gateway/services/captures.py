@@ -64,12 +64,12 @@ class Captures:
         if not await self._has_match(leaves, direction):
             return leaves
         masked = [replace(leaf, text=await self._masked(leaf.text, direction)) for leaf in leaves]
-        found = {
-            new.place for old, new in zip(leaves, masked, strict=True) if old.view and old.text != new.text
-        }  # only another reading shows it: no one can say where it stands in the text as it was sent
+        pairs = list(zip(leaves, masked, strict=True))
+        # A match that only another reading shows has no known span in the text as it was sent.
+        hidden = {new.place for old, new in pairs if old.view and old.text != new.text}
         masked = [
-            replace(new, text=mask(old.text)) if new.place in found and old.text == new.text else new
-            for old, new in zip(leaves, masked, strict=True)
+            replace(new, text=mask(old.text)) if new.place in hidden and old.text == new.text else new
+            for old, new in pairs
         ]
         if await self._has_match(masked, direction):
             return [replace(leaf, text=mask(leaf.text)) for leaf in leaves]

@@ -4,7 +4,7 @@ A job reads the new rows while there are watchers, so no request waits for the f
 is disconnected.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gateway.clock import Clock
@@ -36,7 +36,7 @@ class Feed:
         self._store = store
         self._clock = clock
         self._watchers: list[Watcher] = []
-        self._seen: News | None = None
+        self._sent: News | None = None
 
     async def join(self, watcher: Watcher) -> None:
         """Add a watcher, which receives every item from now on.
@@ -51,10 +51,10 @@ class Feed:
         self._watchers.append(watcher)
         if not is_first:
             return
-        self._seen = None
+        self._sent = None
         now_at = self._clock.now_at()
         try:
-            self._seen = await self._store.db.read(lambda tx: self._store.feed.start(tx, now_at=now_at))
+            self._sent = await self._store.db.read(lambda tx: self._store.feed.start(tx, now_at=now_at))
         except BaseException:
             self.leave(watcher)
             raise
@@ -66,19 +66,17 @@ class Feed:
 
     async def publish(self) -> None:
         """Send the new items to the watchers."""
-        seen = self._seen
-        if not self._watchers or seen is None:
+        sent = self._sent
+        if not self._watchers or sent is None:
             return
         for watcher in [one for one in self._watchers if not one.is_welcome()]:
             self.leave(watcher)
             watcher.end()
-        news = await self._store.db.read(lambda tx: self._store.feed.since(tx, seen, limit=_MOST_AT_ONCE))
-        self._seen = news
-        for kind, rows in (("traffic", news.traffic), ("alert", news.alerts)):
-            self._send(kind, rows)
-
-    def _send(self, kind: str, rows: Sequence[Item]) -> None:
+        news = await self._store.db.read(lambda tx: self._store.feed.since(tx, sent, limit=_MOST_AT_ONCE))
+        self._sent = news
+        items: list[tuple[str, Item]] = [("traffic", row) for row in news.traffic]
+        items += [("alert", row) for row in news.alerts]
         for watcher in list(self._watchers):
-            if _NEEDS[kind] in watcher.principal.permissions:
-                for row in rows:
-                    watcher.send(kind, row)
+            for kind, item in items:
+                if _NEEDS[kind] in watcher.principal.permissions:
+                    watcher.send(kind, item)
