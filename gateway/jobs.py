@@ -1,4 +1,4 @@
-"""What is done now and then, one row each. A job that fails is logged and runs again; it never ends the server."""
+"""The periodic jobs, one row each. A job that fails is logged and runs again; it never ends the server."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from gateway.app import Gateway
 
 
 class By(Enum):
-    """Who does a job: each process; the first worker of each group; one of all on the database, by a lease.
+    """Which process does a job: each; the first worker of each group; one of all on the database, by a lease.
 
-    A process that is no worker is a group of one. The first worker of a group is started again when it ends, and when
-    another group's holds a lease and is gone, this one's goes on. So the others load nothing of what one does.
+    A process without workers is a group of one. The supervisor restarts the first worker of its group. When the holder
+    of a lease is gone, the first worker of another group takes the lease. So the other workers never load these jobs.
     """
 
     EACH = 0
@@ -23,11 +23,11 @@ class By(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Something to do every `every_seconds`. call: runs in the event loop and must not hold it up.
+    """One job, done every `every_seconds`. call: runs in the event loop and must not block it.
 
-    is_due: whether there is something to do, asked before who does it is written anywhere; None for always.
-    first_seconds: when it is done first, if not after `every_seconds`. What loads much of the program is done soon, so
-    that a process has all the memory it needs before long, and one after the other.
+    is_due: returns whether there is work, before the process asks for the lease; None for always. first_seconds: when
+    the job first runs, if not after `every_seconds`. Jobs that need much memory run soon and one after the other, so
+    that a process shows early how much it needs.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Pure work that takes long, in threads of its own, so that others are answered meanwhile. Knows none of the work."""
+"""Run long pure work in threads of its own, so that the event loop keeps answering. Knows nothing of the work."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +23,8 @@ class _Failed:
 class ThreadOffload:
     """A few threads for one kind of work.
 
-    wait_seconds: the longest wait for one of them; None for no limit. most_waiting: so many wait at once; None for any.
+    wait_seconds: the longest wait for a thread; None for no limit. most_waiting: how many callers may wait at
+    once; None for any number.
     """
 
     def __init__(self, threads: int = 1, *, wait_seconds: float | None = None, most_waiting: int | None = None) -> None:
@@ -33,11 +34,13 @@ class ThreadOffload:
         self._most_waiting = most_waiting
 
     async def run(self, work: Callable[[A], B], argument: A, *, is_long: bool = True, is_patient: bool = False) -> B:
-        """Return ``work(argument)``; do it here when it is not `is_long`. is_patient: wait for a thread without limit.
+        """Return ``work(argument)``; run it here unless `is_long`. is_patient: wait for a thread without limit.
 
-        Raises what `work` raises; a GatewayError without the thread's traceback: that makes a circle of frames, which
-        would keep megabytes of a refused body until the next garbage collection. Shed: no thread was free in time, or
-        too many wait for one already.
+        Raises what `work` raises. A GatewayError comes without the traceback of the thread: that traceback is a cycle
+        of frames, which would keep megabytes of a refused body until the next garbage collection.
+
+        Raises:
+            Shed: no thread was free in time, or too many callers wait for one already.
         """
         if not is_long:
             return work(argument)

@@ -30,9 +30,9 @@ def render_event(data: bytes, name: str = "message") -> bytes:
 
 
 class EventStream:
-    """The stream of one answer: what `send` is given goes out in order, and a comment where nothing is said for long.
+    """The stream of one answer: events in the order of `send`, and a comment after a long silence.
 
-    closed: called once, when the answer is over, whoever ended it. keep_alive_seconds: the longest silence.
+    closed: called once, when the answer is over, whichever side ended it. keep_alive_seconds: the longest silence.
     limit_bytes: what may wait for a peer that does not read; beyond it the stream ends and drops the rest.
     """
 
@@ -65,12 +65,12 @@ class EventStream:
         self._wake.set()
 
     def end(self) -> None:
-        """End the stream after what was sent."""
+        """End the stream after the events that are queued."""
         self._has_ended = True
         self._wake.set()
 
     def nudge(self) -> None:
-        """Say something now and then each second: the peer has ended its side, and who is gone answers with a reset."""
+        """Send a comment each second: the peer has ended its side, and a peer that is gone answers with a reset."""
         self._keep_alive_seconds = min(self._keep_alive_seconds, _NUDGED_SECONDS)
         self._wake.set()
 
@@ -78,7 +78,7 @@ class EventStream:
         return self
 
     async def __anext__(self) -> bytes:
-        """Return all that waits, or a comment when nothing did for a while."""
+        """Return all waiting events, or a comment when there was none for a while."""
         if not self._waiting and not self._has_ended:
             self._wake = anyio.Event()
             with anyio.move_on_after(self._keep_alive_seconds):
@@ -93,7 +93,7 @@ class EventStream:
         return KEEP_ALIVE
 
     async def aclose(self) -> None:
-        """End it for good. The server calls this after the answer, whatever became of it."""
+        """Close the stream. The server calls this after the answer, whatever became of it."""
         self._waiting.clear()
         self._has_ended = True
         if not self._is_closed:

@@ -27,7 +27,7 @@ class EchoModel:
     def __init__(self, *, clock: Clock, ids: Ids) -> None:
         self._clock = clock
         self._ids = ids
-        self._aside = ThreadOffload()
+        self._offload = ThreadOffload()
 
     async def complete(self, prompt: Prompt, traceparent: str | None = None) -> Reply:
         """Answer with the text of the last user message. `n`, `max_completion_tokens` and `max_tokens` are obeyed.
@@ -41,9 +41,9 @@ class EchoModel:
         choices = count if isinstance(count, int) else 1
         if choices * len(text) > MAX_ECHO_CHARS:
             raise InvalidRequest("n times the length of the prompt is more than echo answers.", param="n")
-        said = (*_texts(body), text)
-        *asked, answered = await self._aside.run(_counts, said, is_long=sum(map(len, said)) > _LONG_CHARS)
-        prompt_tokens, reply_tokens = sum(asked), choices * answered
+        texts = (*_texts(body), text)
+        *of_prompt, of_reply = await self._offload.run(_counts, texts, is_long=sum(map(len, texts)) > _LONG_CHARS)
+        prompt_tokens, reply_tokens = sum(of_prompt), choices * of_reply
         answer = {
             "id": self._ids.new("chatcmpl").replace("_", "-", 1),
             "object": "chat.completion",

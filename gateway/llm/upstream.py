@@ -92,7 +92,7 @@ class HttpUpstream:
         self._names = models
         self._listed: tuple[Mapping[str, object], ...] = ()
         self._listed_until_seconds = float("-inf")
-        self._aside = ThreadOffload()
+        self._offload = ThreadOffload()
         self._key = OwnKey(api_key)
         headers = [("accept", "application/json"), ("accept-encoding", "gzip"), ("user-agent", user_agent)]
         if api_key:
@@ -121,7 +121,7 @@ class HttpUpstream:
         raw, value = answer.body, answer.header(_PASSED_ON)
         passed = () if value is None else _passed_on(value)
         is_large = len(raw) > LARGE_REPLY_BYTES
-        body = _json(answer) if not is_large else await self._aside.run(_json, answer)
+        body = _json(answer) if not is_large else await self._offload.run(_json, answer)
         return self._dialect.read_reply(body, headers=passed, is_large=is_large, raw=raw, has_key=has_key)
 
     async def models(self) -> tuple[Mapping[str, object], ...]:
@@ -172,7 +172,7 @@ class HttpUpstream:
         if len(answer.body) <= LARGE_REPLY_BYTES:
             clean, has_key = self._key.mask(answer.body, max_values=MAX_REPLY_VALUES)
         else:
-            clean, has_key = await self._aside.run(self._masked, answer.body)
+            clean, has_key = await self._offload.run(self._masked, answer.body)
         return (HttpReply(answer.status, answer.headers, clean), True) if has_key else (answer, False)
 
     def _masked(self, body: bytes) -> tuple[bytes, bool]:

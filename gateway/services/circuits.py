@@ -44,10 +44,10 @@ class Circuits:
         return max(1, round(until_seconds - self._clock.monotonic_seconds() + 0.5))
 
     def begin(self, provider: Provider) -> bool:
-        """Tell whether a request may be sent to a provider now, and note that it is.
+        """Return whether a request may be sent to a provider now, and note that it is.
 
-        The first after a pause is the probe. The provider of the settings is never held back: no other takes its place,
-        and nobody can test it by hand.
+        The first request after a pause is the probe. The provider of the settings is never held back: no other provider
+        takes its place, and nobody can test it by hand.
         """
         circuit = self.circuit(provider)
         if circuit.may_pass(self._clock.monotonic_seconds()):
@@ -113,7 +113,7 @@ class Circuits:
         self._circuits[provider.id, provider.version] = circuit
 
     def _write_behind(self, work: Callable[[Transaction], object]) -> None:
-        """Write what may be lost: an alert that cannot be written now does not keep the request from its answer."""
+        """Write an alert that may be lost: if it cannot be written now, the request still gets its answer."""
         try:
             self._store.db.write_behind(work)
         except StoreUnavailable as error:

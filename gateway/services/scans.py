@@ -1,6 +1,7 @@
-"""Scan a text for a principal: judge, record, answer.
+"""Scan a text for a principal: scan, record, answer.
 
-A hash stands for the text. It is stored only where the policy of the key says so, as `services.captures` takes it down.
+The record holds a hash of the text. It holds the text itself only where the policy of the key says so, in the form that
+`services.captures` makes.
 """
 
 import contextlib
@@ -36,7 +37,7 @@ from gateway.store.store import Store
 
 CROWD_SECONDS = 1.0
 OF_RECORDS = ("place", "spans", "sha256", "chars", "is_spread")
-"""What is recorded of a detection, and not told to whoever has the text."""
+"""Fields of a detection that are recorded, and left out of the answer to the caller, who has the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +64,9 @@ class ScanStats:
 
 @record
 class ScanAnswer:
-    """What the caller is told of one scan.
+    """The answer of one scan.
 
-    elapsed_ms: what the shield took. redacted: the text with what must not be repeated masked, None when nothing is.
+    elapsed_ms: the time that the shield took. redacted: the text with matches masked, None if none is.
     """
 
     verdict: Verdict
@@ -155,24 +156,22 @@ class Scans:
         answer = _answer(result, elapsed_us)
         if not is_recorded:
             return answer
-        row = TrafficRow(  # by position as far as it goes, since many names take twice as long
-            self._ids.new("trf"),
-            self._clock.now_at(),
-            context.request_id,
-            "shield.scan",
-            principal.id,
-            str(result.verdict),
-            result.score,
-            principal.key_prefix,
-            context.agent,
-            None,
-            None,
-            str(direction),
-            answer.action,
-            200,
-            tuple(described(result.detections, direction)) if result.detections else (),
-            hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
-            len(text),
+        row = TrafficRow(
+            id=self._ids.new("trf"),
+            occurred_at=self._clock.now_at(),
+            request_id=context.request_id,
+            operation="shield.scan",
+            principal_id=principal.id,
+            verdict=str(result.verdict),
+            score=result.score,
+            key_prefix=principal.key_prefix,
+            agent=context.agent,
+            direction=str(direction),
+            action=answer.action,
+            status=200,
+            detections=tuple(described(result.detections, direction)),
+            text_sha256=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+            text_chars=len(text),
             elapsed_us=elapsed_us,
             overhead_us=elapsed_us,
         )
@@ -203,7 +202,7 @@ class Scans:
             raise InvalidRequest(f"text must be at most {limit}.", param="text")
 
     async def _wait_for_writer(self) -> None:
-        """Keep who comes faster than is written waiting until that is done, a second at most."""
+        """Make a caller wait, a second at most, until the queue is written: callers come faster than the disk."""
         with anyio.move_on_after(CROWD_SECONDS), contextlib.suppress(StoreUnavailable):
             await self._store.db.write(lambda tx: None, is_durable=False)
 
@@ -221,7 +220,7 @@ class Scans:
         captured: CapturedText | None,
         direction: Direction,
     ) -> None:
-        """Commit audit event, alert, traffic row and what is kept of the text together."""
+        """Commit audit event, alert, traffic row and captured text together."""
         event = self._audit.event(
             f"shield_scan_{result.verdict.value.lower()}",
             source="shield",

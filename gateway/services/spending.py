@@ -64,7 +64,7 @@ class Reservation:
 
 
 class Spending:
-    """The budgets at work. Makes and changes none."""
+    """Takes from budgets and gives back. Creates and changes no budget."""
 
     def __init__(self, *, store: Store, clock: Clock, alerts: Alerts) -> None:
         self._store = store
@@ -120,10 +120,10 @@ class Spending:
     def settle(
         self, tx: Transaction, hold_id: str, held: Collection[Held], used: Usage | None, providers: Collection[str]
     ) -> None:
-        """Release in `tx` what was taken under `hold_id` and add what was used; None when nothing was.
+        """Release in `tx` what was taken under `hold_id` and add `used`; None if nothing was used.
 
-        providers: ids and names of who may be paid; a budget of another provider pays nothing. Right also when the job
-        for orphans has released it meanwhile.
+        providers: ids and names of the providers that may be paid; a budget of another provider pays nothing. The job
+        for orphans may have released the hold already.
         """
         self._store.budgets.release(tx, hold_id)
         if used is None:
@@ -146,7 +146,7 @@ class Spending:
                 self._raise_exceeded(tx, standing, now_at, "Requests are refused until the period ends.")
 
     def unpriced(self, model: str | None, used: Usage | None) -> str | None:
-        """Return the model if its price is unknown and nobody was told so yet."""
+        """Return the model if its price is unknown and this process has raised no alert of it yet."""
         is_unknown = used is not None and used.microusd is None and model not in self._unpriced
         return model if is_unknown else None
 
