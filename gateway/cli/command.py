@@ -6,14 +6,15 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, TextIO, cast
 
 import anyio
 
 from gateway import compose, settings, strict_json
-from gateway.app import Gateway
+from gateway.app import Gateway, Lasting
 from gateway.bundle import NativeReport
 from gateway.clock import SystemClock
 from gateway.domain.principals import RequestContext
@@ -81,11 +82,10 @@ def command(
     return lambda run: Command(name, summary, example, arguments, run, has_json)
 
 
-def load_settings(options: argparse.Namespace, more: Mapping[str, str] | None = None) -> Loaded:
+def load_settings(options: argparse.Namespace) -> Loaded:
     """Read the settings with the flags of this command line."""
     names = {row.name for row in settings.rows()} | {"config"}
-    flags = {name: value for name, value in vars(options).items() if name in names and value is not None}
-    return settings.load(flags | dict(more or {}))
+    return settings.load({name: value for name, value in vars(options).items() if name in names and value is not None})
 
 
 def past_time(text: str | None, flag: str) -> int | None:
@@ -93,29 +93,27 @@ def past_time(text: str | None, flag: str) -> int | None:
     return strict_json.read_time(text, param=flag, now_at=SystemClock().now_at()) if text else None
 
 
-def make_log(config: Settings, stream: TextIO | None = None) -> Log:
+def make_log(config: Settings) -> Log:
     """Return a log on stderr."""
-    return Log(stream or sys.stderr, SystemClock(), config.log_level)
+    return Log(sys.stderr, SystemClock(), config.log_level)
 
 
-def with_gateway(options: argparse.Namespace, work: Work) -> int:
-    """Do the work with every service, and return its exit code."""
+def with_gateway(options: argparse.Namespace, work: Work, *, needs_rules: bool = True) -> int:
+    """Do the work with the services of the data folder, and return its exit code.
+
+    needs_rules: False for work that uses only the services of `Lasting`, so that it succeeds with a broken rule file.
+    """
     config = load_settings(options).settings
+    log = make_log(config)
 
     async def run() -> int:
-        async with compose.open_gateway(config, log=make_log(config), is_shell=True) as gateway:
-            return await work(gateway)
-
-    return anyio.run(run)
-
-
-def with_records(options: argparse.Namespace, work: Work) -> int:
-    """Do the work with only the services of `Lasting`: they need no rules, so it succeeds with a broken rule file."""
-    config = load_settings(options).settings
-
-    async def run() -> int:
-        async with compose.open_lasting(config, log=make_log(config)) as lasting:
-            return await work(cast(Gateway, lasting))
+        opening: AbstractAsyncContextManager[Lasting]
+        if needs_rules:
+            opening = compose.open_gateway(config, log=log, is_shell=True)
+        else:
+            opening = compose.open_lasting(config, log=log)
+        async with opening as gateway:
+            return await work(cast(Gateway, gateway))
 
     return anyio.run(run)
 

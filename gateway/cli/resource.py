@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, cast
 
 from gateway.app import Gateway
-from gateway.cli.command import OK, Command, Console, context, shown, table, with_gateway, with_records
+from gateway.cli.command import OK, Command, Console, context, shown, table, with_gateway
 from gateway.clock import SystemClock
 from gateway.domain.paging import Page
 from gateway.domain.principals import local
@@ -178,7 +178,7 @@ def _run(row: Row, operation: Operation, options: argparse.Namespace, console: C
         _print_list(row, [_written(operation, item) for page in pages for item in page.items], options, console)
         return OK
 
-    return with_gateway(options, work) if row.needs_rules else with_records(options, work)
+    return with_gateway(options, work, needs_rules=row.needs_rules)
 
 
 @contextmanager
