@@ -120,17 +120,9 @@ class EventSinks:
     def __init__(self, *, post: Post, clock: Clock, secrets: ProviderKeys, folder: str | None, sender: str) -> None:
         self._post = post
         self._clock = clock
-        self._secrets = secrets
+        self.secrets = secrets
         self._folder = folder
         self._sender = sender
-
-    def check_secret(self, reference: str) -> None:
-        """Refuse a reference of a secret that the settings do not allow.
-
-        Raises:
-            InvalidRequest: `param` is ``secret``.
-        """
-        self._secrets.check(reference, param="secret")
 
     def open(self, output: EventOutput) -> Delivery:
         """Return the sink of an output. Does not connect yet.
@@ -152,7 +144,7 @@ class EventSinks:
 
     def _key(self, output: EventOutput) -> bytes:
         try:
-            return read_secret(self._secrets.read(output.secret) or "")
+            return read_secret(self.secrets.read(output.secret) or "")
         except GatewayError as error:
             raise DeliveryFailed(f"The webhook cannot be signed. {error.message}") from error
 
@@ -286,7 +278,7 @@ class EventOutputs(Resource[EventOutput]):
         )
         if wanted.secret is not None:
             secret = _reference(after, wanted.secret, reference)
-            self._sinks.check_secret(secret)
+            self._sinks.secrets.check(secret, param="secret")
             after = replace(after, secret=secret)
         try:
             return replace(after, target=_read_target(after))

@@ -1,8 +1,8 @@
 """Peers: other gateways, which this one asks over HTTP how they are. Their keys go in and never come out."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated, Protocol, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Annotated, TypeVar
 
 import anyio
 
@@ -20,6 +20,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.providers import KEY_PROMISE, MAX_KEY_BYTES, read_key
 from gateway.errors import GatewayError, InvalidRequest
 from gateway.field_types import line
+from gateway.llm.upstream import JsonReader
 from gateway.log import Log
 from gateway.schema import Bounds, check
 from gateway.services.audit import Audit
@@ -40,14 +41,6 @@ Value = TypeVar("Value")
 Resolve = Callable[[str], Awaitable[Sequence[str]]]
 
 
-class Reader(Protocol):
-    """What asks a gateway for a JSON document."""
-
-    async def get(self, url: str, *, key: str, seconds: float, allow_address: Callable[[str], bool]) -> object:
-        """Return it, or raise UpstreamUnavailable with a reason that repeats neither key nor answer."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedPeer:
     """A peer to create. api_key: a reference, or a key with the scope ``fleet:read`` of that gateway."""
@@ -64,12 +57,8 @@ class WantedPeer:
         Bounds(1, MAX_KEY_BYTES, promise=KEY_PROMISE),
         "A key of that gateway with the scope `fleet:read`: env:NAME, file:/PATH, cred:NAME, or the key itself. Never "
         "shown again.",
-    ]
+    ] = field(repr=False)
     allow_private: bool = False
-
-    def __repr__(self) -> str:
-        """Leave the key out, so that no log line can hold it."""
-        return f"WantedPeer(name={self.name!r})"
 
 
 class FleetPeers(Resource[Peer]):
@@ -89,7 +78,7 @@ class FleetPeers(Resource[Peer]):
         audit: Audit,
         log: Log,
         fleet: Fleet,
-        reader: Reader,
+        reader: JsonReader,
         resolve: Resolve,
         keys: ProviderKeys,
     ) -> None:
