@@ -22,7 +22,6 @@ from gateway.domain.agents import (
 )
 from gateway.domain.paging import Page, read_cursor, write_cursor
 from gateway.domain.principals import Principal, RequestContext
-from gateway.domain.traffic_sums import DAY_MS, FIVE_MINUTES_MS
 from gateway.errors import InvalidRequest, NotFound
 from gateway.field_types import line
 from gateway.schema import Bounds, check
@@ -190,13 +189,7 @@ class Agents(Resource[AgentRecord]):
         now_at = self._clock.now_at()
 
         def work(tx: Transaction) -> Sequence[tuple[int, AgentView]]:
-            sums = self._store.traffic.by_value(
-                tx,
-                "agent",
-                origin=self._store.traffic.origin,
-                since=(now_at - DAY_MS) // FIVE_MINUTES_MS * FIVE_MINUTES_MS,
-                until=(now_at // FIVE_MINUTES_MS + 1) * FIVE_MINUTES_MS,
-            )
+            sums = self._traffic.last_day(tx, "agent", now_at)
             counts: dict[str, tuple[int, int]] = {}
             for name, one in sums.items():
                 requests, blocks = counts.get(fold_name(name), (0, 0))

@@ -18,7 +18,7 @@ from gateway.domain.fleet import (
     views_of,
 )
 from gateway.domain.posture import PosturePoint
-from gateway.domain.traffic_sums import ALL, DAY_MS, FIVE_MINUTES_MS
+from gateway.domain.traffic_sums import ALL, DAY_MS
 from gateway.services.alerts import Alerts
 from gateway.services.health import HEALTHY, Health
 from gateway.services.host_load import HostLoad
@@ -74,9 +74,7 @@ class Fleet:
 
         def work(tx: Transaction) -> None:
             store = self._store
-            since = (now_at - DAY_MS) // FIVE_MINUTES_MS * FIVE_MINUTES_MS
-            until = (now_at // FIVE_MINUTES_MS + 1) * FIVE_MINUTES_MS
-            sums = store.traffic.by_value(tx, ALL, origin=store.traffic.origin, since=since, until=until)
+            sums = self._traffic.last_day(tx, ALL, now_at)
             has_integrity = not store.alerts.count_active(tx, AlertSource.INTEGRITY)
             beat = Heartbeat(
                 id=store.instance_id,

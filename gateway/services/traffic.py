@@ -162,6 +162,12 @@ class Traffic:
 
         return await self._store.db.read(work)
 
+    def last_day(self, tx: Transaction, dimension: str, now_at: int) -> dict[str, Counters]:
+        """Return the sums of the last 24 hours by the values of a dimension, to the next whole five minutes."""
+        since = (now_at - DAY_MS) // FIVE_MINUTES_MS * FIVE_MINUTES_MS
+        until = (now_at // FIVE_MINUTES_MS + 1) * FIVE_MINUTES_MS
+        return self._store.traffic.by_value(tx, dimension, origin=self._store.traffic.origin, since=since, until=until)
+
     async def advance(self) -> int:
         """Add new rows to the sums and return how many. Several processes may do so at once; no row is added twice."""
         added = 0
