@@ -6,7 +6,6 @@ no edge can forget the request id or a security header. `finish` changes the ans
 
 import zlib
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from gateway.auth.ratelimit import Admission
 from gateway.domain.paging import Page
@@ -17,49 +16,45 @@ from gateway.strict_json import write_json
 
 Headers = tuple[tuple[str, str], ...]
 
-STATUS_BY_CODE: Mapping[str, int] = MappingProxyType(
-    {
-        "invalid_request": 400,
-        "invalid_json": 400,
-        "unsupported_value": 400,
-        "content_policy_violation": 400,
-        "missing_api_key": 401,
-        "invalid_api_key": 401,
-        "not_signed_in": 401,
-        "bad_credentials": 401,
-        "insufficient_scope": 403,
-        "key_revoked": 403,
-        "key_expired": 403,
-        "permission_denied": 403,
-        "csrf_failed": 403,
-        "access_denied": 403,
-        "not_found": 404,
-        "method_not_allowed": 405,
-        "request_timeout": 408,
-        "conflict": 409,
-        "body_too_large": 413,
-        "uri_too_long": 414,
-        "unsupported_media_type": 415,
-        "expectation_failed": 417,
-        "host_not_allowed": 421,
-        "rate_limited": 429,
-        "budget_exceeded": 429,
-        "login_throttled": 429,
-        "headers_too_large": 431,
-        "internal_error": 500,
-        "not_implemented": 501,
-        "upstream_unavailable": 502,
-        "overloaded": 503,
-        "shield_unavailable": 503,
-        "audit_unavailable": 503,
-        "http_version_not_supported": 505,
-    }
-)
+STATUS_BY_CODE: Mapping[str, int] = {
+    "invalid_request": 400,
+    "invalid_json": 400,
+    "unsupported_value": 400,
+    "content_policy_violation": 400,
+    "missing_api_key": 401,
+    "invalid_api_key": 401,
+    "not_signed_in": 401,
+    "bad_credentials": 401,
+    "insufficient_scope": 403,
+    "key_revoked": 403,
+    "key_expired": 403,
+    "permission_denied": 403,
+    "csrf_failed": 403,
+    "access_denied": 403,
+    "not_found": 404,
+    "method_not_allowed": 405,
+    "request_timeout": 408,
+    "conflict": 409,
+    "body_too_large": 413,
+    "uri_too_long": 414,
+    "unsupported_media_type": 415,
+    "expectation_failed": 417,
+    "host_not_allowed": 421,
+    "rate_limited": 429,
+    "budget_exceeded": 429,
+    "login_throttled": 429,
+    "headers_too_large": 431,
+    "internal_error": 500,
+    "not_implemented": 501,
+    "upstream_unavailable": 502,
+    "overloaded": 503,
+    "shield_unavailable": 503,
+    "audit_unavailable": 503,
+    "http_version_not_supported": 505,
+}
 """The HTTP status of each error code."""
 
-_TYPES: Mapping[int, str] = MappingProxyType(
-    {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-)
+_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _ALWAYS_RETRY = (429, 503)
 JSON: Headers = (("content-type", "application/json"),)
 _SECURITY: Headers = (

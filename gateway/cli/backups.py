@@ -8,17 +8,7 @@ import anyio
 
 from gateway import compose
 from gateway.app import Gateway
-from gateway.cli.command import (
-    FOUND,
-    OK,
-    Console,
-    argument,
-    command,
-    context,
-    load_settings,
-    make_log,
-    with_gateway,
-)
+from gateway.cli.command import FOUND, OK, Console, argument, command, context, load_settings, make_log, with_gateway
 from gateway.clock import SystemClock, SystemIds
 from gateway.domain.principals import local
 from gateway.errors import SetupError

@@ -7,17 +7,7 @@ from typing import TextIO
 
 from gateway import compose
 from gateway.app import Gateway
-from gateway.cli.command import (
-    FOUND,
-    OK,
-    Console,
-    argument,
-    command,
-    context,
-    load_settings,
-    past_time,
-    with_gateway,
-)
+from gateway.cli.command import FOUND, OK, Console, argument, command, context, load_settings, past_time, with_gateway
 from gateway.domain.audit import AuditFilter
 from gateway.domain.principals import local, read_request_id
 from gateway.domain.reports import ReportFormat, ReportType
@@ -61,12 +51,9 @@ def _audit_verify(options: argparse.Namespace, console: Console) -> int:
 def _audit_export(options: argparse.Namespace, console: Console) -> int:
     _need_database(options)
     wanted = AuditFilter(
-        source=options.source,
-        action=options.action,
-        actor=options.actor,
+        **{name: getattr(options, name) for name in ("source", "action", "actor", "search")},
         since=past_time(options.since, "--since"),
         until=past_time(options.until, "--until"),
-        search=options.search,
         request_id=read_request_id(options.request_id, param="--request-id") if options.request_id else None,
     )
 

@@ -111,35 +111,28 @@ class Calls:
 
         answered: gets the outcome.
 
-
         Raises:
             HttpError: 503, too many run already.
         """
         if self._count >= CALLS or (session is not None and len(session.calls) >= SESSION_CALLS):
             raise overloaded()
-        self._count += 1
         scope = anyio.CancelScope()
-        if session is not None:
-            session.calls.add(scope)
-        self._tasks.start_soon(self._run, call, answered, session, scope)
-        return scope
+        running = set[anyio.CancelScope]() if session is None else session.calls
 
-    async def _run(
-        self,
-        call: Callable[[], Awaitable[Outcome]],
-        answered: Callable[[Outcome], None],
-        session: Session | None,
-        scope: anyio.CancelScope,
-    ) -> None:
-        outcome = Outcome(202, None)
-        try:
-            with scope:
-                outcome = await call()
-        finally:
-            self._count -= 1
-            if session is not None:
-                session.calls.discard(scope)
-            answered(outcome)
+        async def run() -> None:
+            outcome = Outcome(202, None)
+            try:
+                with scope:
+                    outcome = await call()
+            finally:
+                self._count -= 1
+                running.discard(scope)
+                answered(outcome)
+
+        self._count += 1
+        running.add(scope)
+        self._tasks.start_soon(run)
+        return scope
 
 
 def overloaded() -> HttpError:

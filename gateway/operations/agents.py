@@ -3,14 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from gateway.domain.agents import (
-    MAX_AGENT_LIMIT,
-    AgentFilter,
-    AgentRisk,
-    AgentSource,
-    AgentStatus,
-    AgentView,
-)
+from gateway.domain.agents import MAX_AGENT_LIMIT, AgentFilter, AgentRisk, AgentSource, AgentStatus, AgentView
 from gateway.domain.principals import Permission, Scope
 from gateway.operations.operation import choice, text
 from gateway.operations.rows import Noun, paging, public

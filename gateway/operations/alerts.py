@@ -2,15 +2,7 @@
 
 from dataclasses import replace
 
-from gateway.domain.alerts import (
-    MAX_ALERT_LIMIT,
-    Alert,
-    AlertCase,
-    AlertFilter,
-    AlertSource,
-    AlertStatus,
-    WantedAlert,
-)
+from gateway.domain.alerts import MAX_ALERT_LIMIT, Alert, AlertCase, AlertFilter, AlertSource, AlertStatus, WantedAlert
 from gateway.domain.principals import Permission, Scope
 from gateway.operations.operation import choice, joined, kind, request_id, text, time
 from gateway.operations.rows import Noun, paging, public

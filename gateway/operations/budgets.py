@@ -4,15 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gateway.app import Gateway
-from gateway.domain.budgets import (
-    MAX_AMOUNT,
-    MICRO,
-    BudgetAction,
-    BudgetScope,
-    BudgetUnit,
-    BudgetWindow,
-    Standing,
-)
+from gateway.domain.budgets import MAX_AMOUNT, MICRO, BudgetAction, BudgetScope, BudgetUnit, BudgetWindow, Standing
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.operations.operation import ById, kind
 from gateway.operations.rows import Noun, project, with_id

@@ -4,14 +4,7 @@ from dataclasses import dataclass, field
 
 from gateway.app import Gateway
 from gateway.domain.addresses import BASE_URL_PROMISE
-from gateway.domain.event_outputs import (
-    FILE_PROMISE,
-    SYSLOG_PROMISE,
-    EventKind,
-    EventOutput,
-    EventSeverity,
-    OutputKind,
-)
+from gateway.domain.event_outputs import FILE_PROMISE, SYSLOG_PROMISE, EventKind, EventOutput, EventSeverity, OutputKind
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.operations.operation import ById, kind

@@ -4,14 +4,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from gateway.app import Gateway
-from gateway.domain.keys import (
-    DEFAULT_GRACE_SECONDS,
-    MAX_GRACE_SECONDS,
-    MAX_KEY_LIMIT,
-    ChangedKey,
-    KeyRecord,
-    NewKey,
-)
+from gateway.domain.keys import DEFAULT_GRACE_SECONDS, MAX_GRACE_SECONDS, MAX_KEY_LIMIT, ChangedKey, KeyRecord, NewKey
 from gateway.domain.policies import PolicyRecord
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.field_types import PlainName
