@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -38,7 +38,8 @@ _AGE_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _INTEGER = re.compile("[0-9]{1,10}")
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _TOO_DEEP = "The JSON is nested deeper than {} levels."
-_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 def read_json(
@@ -61,15 +62,9 @@ def read_json(
     if len(text) > max_values:
         _refuse_many(text, max_values)
     try:
-        # What begins and ends with a brace is decoded at once; all else as the library does, which looks for blanks
-        # first, and says where a value is missing.
-        value, end = _SCAN(text, 0) if text[:1] == "{" else (None, -1)
-        if end != len(text):
-            value = _DECODER.decode(text)
-    except StopIteration:
-        raise _not_json(text) from None
+        value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        raise _syntax(error) from None
+        raise InvalidJson(f"The text is not valid JSON (line {error.lineno}, column {error.colno}).") from None
     except RecursionError:  # the C parser counts its levels and stops, near 1,000 or 10,000 by version
         raise InvalidJson(_TOO_DEEP.format(max_depth)) from None
     # Counting is a memory scan; only a text with more brackets than levels is looked at closely.
@@ -105,17 +100,7 @@ def read_timestamp(text: str, *, param: str) -> int:
     """
     if _TIMESTAMP.fullmatch(text) is None:
         raise InvalidRequest(f"{param} must be an RFC 3339 time such as 2026-01-31T12:00:00Z.", param=param)
-    seconds = int(text[11:13]) * 3600 + int(text[14:16]) * 60 + int(text[17:19])
-    milliseconds = 0
-    if text[-1] in "Zz":
-        fraction = text[20:-1]
-    else:
-        fraction = text[20:-6]
-        offset_seconds = int(text[-5:-3]) * 3600 + int(text[-2:]) * 60
-        seconds += offset_seconds if text[-6] == "-" else -offset_seconds
-    if fraction:
-        milliseconds = int(fraction[:3].ljust(3, "0"))
-    at = _day_at(text[:10]) + seconds * 1000 + milliseconds
+    at = (datetime.fromisoformat(text.upper()) - _EPOCH) // _MILLISECOND
     if not FIRST_AT <= at <= LAST_AT:
         raise InvalidRequest(f"{param} must be in the years 1900 to 9999, in UTC.", param=param)
     return at
@@ -136,7 +121,7 @@ def read_time(text: str, *, param: str, now_at: int) -> int:
     if (age := read_age(text)) is not None:
         return max(now_at - age, FIRST_AT)
     if _DAY.fullmatch(text) is not None:
-        return _day_at(text)
+        return (datetime.fromisoformat(text).replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
     if _TIMESTAMP.fullmatch(text) is None:
         raise InvalidRequest(
             f"{param} must be an RFC 3339 time such as 2026-01-31T12:00:00Z, a date, or an age such as 15m, 24h or 7d.",
@@ -154,10 +139,6 @@ def write_time(at: int) -> str:
 @lru_cache(maxsize=64)
 def _second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
-
-
-def _day_at(text: str) -> int:
-    return (date.fromisoformat(text).toordinal() - _EPOCH_DAY) * 86_400_000
 
 
 def _refuse_many(text: str, max_values: int) -> None:
@@ -204,17 +185,11 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return record
 
 
-class _Integers(dict[str, int]):
-    """Integers by their digits. Those of up to three digits, as most are, are kept once they were read."""
-
-    def __missing__(self, digits: str) -> int:
-        if len(digits) <= 3:
-            self[digits] = value = int(digits)
-            return value
-        # 20 characters hold every 64-bit integer; longer ones are never converted, which would take quadratic time.
-        if len(digits) > 20 or not INT64_LOW <= (value := int(digits)) <= INT64_HIGH:
-            raise InvalidJson("The JSON holds an integer beyond 64 bits.")
-        return value
+def _integer(digits: str) -> int:
+    # 20 characters hold every 64-bit integer; longer ones are never converted, which would take quadratic time.
+    if len(digits) > 20 or not INT64_LOW <= (value := int(digits)) <= INT64_HIGH:
+        raise InvalidJson("The JSON holds an integer beyond 64 bits.")
+    return value
 
 
 def _float(digits: str) -> float:
@@ -226,19 +201,6 @@ def _float(digits: str) -> float:
 
 def _constant(name: str) -> float:
     raise InvalidJson(f"The JSON holds {name}, which is no number.")
-
-
-def _syntax(error: json.JSONDecodeError) -> InvalidJson:
-    return InvalidJson(f"The text is not valid JSON (line {error.lineno}, column {error.colno}).")
-
-
-def _not_json(text: str) -> InvalidJson:
-    """Return what is wrong with a text that has no value where one should be."""
-    try:
-        _DECODER.decode(text)
-    except json.JSONDecodeError as error:
-        return _syntax(error)
-    return InvalidJson("The text is not valid JSON.")
 
 
 def json_writer(*, sort_keys: bool = False) -> Callable[[object], str]:
@@ -254,10 +216,7 @@ def json_writer(*, sort_keys: bool = False) -> Callable[[object], str]:
     return lambda value: "".join(write(value, 0))
 
 
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_object, parse_int=_Integers().__getitem__, parse_float=_float, parse_constant=_constant
-)
-_SCAN: Callable[[str, int], tuple[object, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant)
 json_string: Callable[[str], str] = json.encoder.encode_basestring
 """Write a text as JSON."""
 json_text = json_writer()
