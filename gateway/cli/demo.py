@@ -6,7 +6,7 @@ import os
 import anyio
 
 from gateway import compose, strict_json
-from gateway.cli.command import OK, Console, argument, command, load_settings, make_log
+from gateway.cli.command import OK, Console, argument, command, load_settings, make_log, past_time
 from gateway.clock import SystemClock
 from gateway.errors import SetupError
 from gateway.schema import encode
@@ -36,8 +36,7 @@ def _demo_data(options: argparse.Namespace, console: Console) -> int:
         raise SetupError(f"{config.data_dir} is in use: demo data goes into a fresh folder, name one with --data-dir")
     seed = strict_json.read_integer(options.seed, param="--seed", low=0, high=2**31)
     requests = strict_json.read_integer(options.requests, param="--requests", low=1, high=MOST_REQUESTS)
-    now_at = SystemClock().now_at()
-    until_at = strict_json.read_time(options.until, param="--until", now_at=now_at) if options.until else now_at
+    until_at = past_time(options.until, "--until") or SystemClock().now_at()
 
     async def run() -> DemoReport:
         async with compose.open_gateway(config, log=make_log(config)) as gateway:
