@@ -7,7 +7,7 @@ of the position, the event is sent again with the same id, by which a receiver c
 behind are dropped, oldest first, and counted.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
@@ -94,18 +94,16 @@ class EventSender:
             await _OutputSender(self._store, self._clock, self._log, self._sinks, self._metrics, output).run()
 
 
+@dataclass
 class _OutputSender:
     """Sends to one output until it is cancelled. output: its record, with the position and counts so far."""
 
-    def __init__(
-        self, store: Store, clock: Clock, log: Log, sinks: EventSinks, metrics: Metrics, output: EventOutput
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._log = log
-        self._sinks = sinks
-        self._metrics = metrics
-        self._output = output
+    store: Store
+    clock: Clock
+    log: Log
+    sinks: EventSinks
+    metrics: Metrics
+    output: EventOutput
 
     async def run(self) -> None:
         """Send, and wait longer after each failure in a row. Returns when the receiver wants no more events."""
@@ -114,7 +112,7 @@ class _OutputSender:
         try:
             while True:
                 try:
-                    sink = sink or self._sinks.open(self._output)
+                    sink = sink or self.sinks.open(self.output)
                     has_sent = await self._send_batch(sink)
                     wait_seconds = FIRST_WAIT_SECONDS
                     if not has_sent:
@@ -122,8 +120,8 @@ class _OutputSender:
                 except DeliveryFailed as failure:
                     await self._record_failure(failure)
                     if failure.is_gone:
-                        self._log.warning("event_output_gone", output=self._output.name)
-                        await self._store.db.write(lambda tx: self._store.event_outputs.disable(tx, self._output.id))
+                        self.log.warning("event_output_gone", output=self.output.name)
+                        await self.store.db.write(lambda tx: self.store.event_outputs.disable(tx, self.output.id))
                         return
                     await anyio.sleep(wait_seconds)
                     wait_seconds = min(2 * wait_seconds, LONGEST_WAIT_SECONDS)
@@ -141,19 +139,19 @@ class _OutputSender:
             DeliveryFailed: an event did not arrive and is to be sent again; those before it arrived.
             StoreUnavailable: the store cannot be read or written.
         """
-        output, events = await self._store.db.read(lambda tx: self._batch(tx, self._output))
-        dropped = output.dropped - self._output.dropped
+        output, events = await self.store.db.read(lambda tx: self._batch(tx, self.output))
+        dropped = output.dropped - self.output.dropped
         self._count("dropped", dropped)
-        self._output = output
-        stored_seconds = self._clock.monotonic_seconds()
+        self.output = output
+        stored_seconds = self.clock.monotonic_seconds()
         is_stored = not events and not dropped
         for event, audit, alert in events:
             if event is not None:
                 await self._send(event, sink)
             self._update(audit_position=audit, alert_position=alert)
-            is_stored = self._clock.monotonic_seconds() - stored_seconds >= NOTE_SECONDS
+            is_stored = self.clock.monotonic_seconds() - stored_seconds >= NOTE_SECONDS
             if is_stored:
-                stored_seconds = self._clock.monotonic_seconds()
+                stored_seconds = self.clock.monotonic_seconds()
                 await self._store_progress()
         if not is_stored:
             await self._store_progress()
@@ -166,11 +164,11 @@ class _OutputSender:
             if not failure.is_final or failure.is_gone:
                 raise
             self._count("failed")
-            self._update(failed=self._output.failed + 1)
+            self._update(failed=self.output.failed + 1)
             await self._record_failure(failure)
         else:
             self._count("sent")
-            self._update(sent=self._output.sent + 1, last_sent_at=self._clock.now_at())
+            self._update(sent=self.output.sent + 1, last_sent_at=self.clock.now_at())
 
     def _batch(
         self, tx: Transaction, output: EventOutput
@@ -179,8 +177,8 @@ class _OutputSender:
 
         An event that the output does not want is None.
         """
-        newest_audit = self._store.audit.newest_position(tx)
-        newest_alert = self._store.alerts.newest_position(tx)
+        newest_audit = self.store.audit.newest_position(tx)
+        newest_alert = self.store.alerts.newest_position(tx)
         wants_audit, wants_alert = "audit" in output.kinds, "alert" in output.kinds
         # A restored backup is behind the stored position.
         audit, alert = min(output.audit_position, newest_audit), min(output.alert_position, newest_alert)
@@ -191,16 +189,16 @@ class _OutputSender:
         output = replace(output, audit_position=audit, alert_position=alert, dropped=dropped)
         events: list[tuple[OutEvent | None, int, int]] = []
         wanted = AuditFilter() if wants_audit else AuditFilter(action=REOPENED)
-        rows = self._store.audit.after(tx, wanted, position=audit, limit=BATCH_EVENTS)
+        rows = self.store.audit.after(tx, wanted, position=audit, limit=BATCH_EVENTS)
         for audit, row in rows:
             found = [from_audit(row)] if wants_audit else []
             if row.action == REOPENED and wants_alert:
-                again = self._store.alerts.by_id(tx, row.resource_id or "")
+                again = self.store.alerts.by_id(tx, row.resource_id or "")
                 found += [] if again is None else [from_alert(again, row)]
             events += [(event if is_wanted(output, event) else None, audit, alert) for event in found]
         if not wants_audit and len(rows) < BATCH_EVENTS:
             audit = newest_audit  # nothing else of the audit log is wanted
-        alerts = self._store.alerts.after(tx, position=alert, limit=BATCH_EVENTS) if wants_alert else ()
+        alerts = self.store.alerts.after(tx, position=alert, limit=BATCH_EVENTS) if wants_alert else ()
         for alert, one in alerts:
             event = from_alert(one)
             events.append((event if is_wanted(output, event) else None, audit, alert))
@@ -208,16 +206,16 @@ class _OutputSender:
 
     def _count(self, outcome: str, events: int = 1) -> None:
         if events:
-            self._metrics.count("gateway_events_out_total", events, output=self._output.name, outcome=outcome)
+            self.metrics.count("gateway_events_out_total", events, output=self.output.name, outcome=outcome)
 
     def _update(self, **changes: Any) -> None:
-        self._output = replace(self._output, **changes)
+        self.output = replace(self.output, **changes)
 
     async def _record_failure(self, failure: DeliveryFailed) -> None:
-        self._update(last_error=failure.message[:_ERROR_CHARS], last_error_at=self._clock.now_at())
-        self._log.warning("event_output_failed", output=self._output.name, reason=self._output.last_error)
+        self._update(last_error=failure.message[:_ERROR_CHARS], last_error_at=self.clock.now_at())
+        self.log.warning("event_output_failed", output=self.output.name, reason=self.output.last_error)
         await self._store_progress()
 
     async def _store_progress(self) -> None:
-        output = self._output
-        await self._store.db.write(lambda tx: self._store.event_outputs.progress(tx, output))
+        output = self.output
+        await self.store.db.write(lambda tx: self.store.event_outputs.progress(tx, output))

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from gateway.clock import Clock
 from gateway.domain.alerts import AlertSource
@@ -37,52 +38,39 @@ Scores = Callable[[Transaction], PosturePoint]
 """Reads the posture and threat scores as they are now."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class Fleet:
     """The heartbeat of this gateway and the view of all. started_at: when its process group began to serve."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        clock: Clock,
-        alerts: Alerts,
-        health: Health,
-        traffic: Traffic,
-        load: HostLoad,
-        scores: Scores,
-        started_at: int,
-        version: str,
-        archive_sha256: Callable[[], str | None],
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._alerts = alerts
-        self._health = health
-        self._traffic = traffic
-        self._load = load
-        self._scores = scores
-        self._started_at = started_at
-        self._version = version
-        self._archive_sha256 = archive_sha256
+    store: Store
+    clock: Clock
+    alerts: Alerts
+    health: Health
+    traffic: Traffic
+    load: HostLoad
+    scores: Scores
+    started_at: int
+    version: str
+    archive_sha256: Callable[[], str | None]
 
     async def beat(self) -> None:
         """Write this gateway's heartbeat, and raise or end the alerts of gateways that are offline or back."""
-        now_at = self._clock.now_at()
-        load = self._load.measure()
-        await self._traffic.keep_up()
+        now_at = self.clock.now_at()
+        load = self.load.measure()
+        await self.traffic.keep_up()
         status = self._status()
 
         def work(tx: Transaction) -> None:
-            store = self._store
-            sums = self._traffic.last_day(tx, ALL, now_at)
+            store = self.store
+            sums = self.traffic.last_day(tx, ALL, now_at)
             has_integrity = not store.alerts.count_active(tx, AlertSource.INTEGRITY)
             beat = Heartbeat(
                 id=store.instance_id,
                 name=os.uname().nodename[:100] or store.instance_id,
-                version=self._version,
-                archive_sha256=self._archive_sha256(),
+                version=self.version,
+                archive_sha256=self.archive_sha256(),
                 status=status if has_integrity else InstanceStatus.CRITICAL,
-                started_at=self._started_at,
+                started_at=self.started_at,
                 last_seen_at=now_at,
                 cpu_percent=load.cpu_percent,
                 memory_bytes=load.memory_bytes,
@@ -97,13 +85,13 @@ class Fleet:
                 if other.id != store.instance_id:
                     self.track(tx, other.id, other.name, other.last_seen_at, now_at)
 
-        await self._store.db.write(work, is_durable=False)
+        await self.store.db.write(work, is_durable=False)
 
     async def view(self, since: int | None = None) -> FleetView:
         """Return all gateways with a heartbeat since a time; without a time, also peers that never answered."""
-        now_at = self._clock.now_at()
-        known = await self._store.db.read(self._store.instances.all)
-        own = next((one for one in known if one.id == self._store.instance_id), None)
+        now_at = self.clock.now_at()
+        known = await self.store.db.read(self.store.instances.all)
+        own = next((one for one in known if one.id == self.store.instance_id), None)
         if own is None or connection_of(own.last_seen_at, now_at) is not Connection.ONLINE:
             try:
                 await self.beat()  # no server runs its jobs yet, or they are late
@@ -112,16 +100,16 @@ class Fleet:
 
         def work(tx: Transaction) -> FleetView:
             found: dict[str, InstanceView] = {}
-            scores = self._scores(tx)
-            for beat in self._store.instances.all(tx):
+            scores = self.scores(tx)
+            for beat in self.store.instances.all(tx):
                 found[beat.id] = view_of(beat, scores, now_at)
-            for peer in self._store.peers.all(tx):
+            for peer in self.store.peers.all(tx):
                 for one in views_of(peer, now_at):
                     found.setdefault(one.id, one)
             wanted = [one for one in found.values() if since is None or (one.last_seen_at or 0) >= since]
             return sum_up(wanted)
 
-        return await self._store.db.read(work)
+        return await self.store.db.read(work)
 
     def track(self, tx: Transaction, id: str, name: str, last_seen_at: int | None, now_at: int) -> None:
         """Raise in `tx` the alert of a gateway that is offline, or end it.
@@ -130,7 +118,7 @@ class Fleet:
         """
         age_ms = now_at - (last_seen_at or 0)
         if age_ms <= DAY_MS:
-            self._alerts.raise_or_end(
+            self.alerts.raise_or_end(
                 tx,
                 age_ms > STALE_MS,
                 source=AlertSource.FLEET,
@@ -144,8 +132,8 @@ class Fleet:
             )
 
     def _status(self) -> InstanceStatus:
-        checks = self._health.checks()
-        head = self._store.headfile
+        checks = self.health.checks()
+        head = self.store.headfile
         has_lost_chain = head.path is not None and not head.is_trusted
         if has_lost_chain or any(checks.get(name) != HEALTHY for name in _CRITICAL_CHECKS):
             return InstanceStatus.CRITICAL

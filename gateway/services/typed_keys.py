@@ -6,6 +6,7 @@ removed again, because nothing refers to it.
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TypeVar
 
 import anyio
@@ -22,23 +23,15 @@ STORED = "stored:"
 _DROP_SECONDS = 10.0
 
 
+@dataclass(frozen=True, kw_only=True)
 class TypedKeys:
     """The typed-in keys of one kind of record. noun: for the log. references: reads the references of all records."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        audit: Audit,
-        log: Log,
-        noun: str,
-        references: Callable[[Transaction], Iterable[str | None]],
-    ) -> None:
-        self._store = store
-        self._audit = audit
-        self._log = log
-        self._noun = noun
-        self._references = references
+    store: Store
+    audit: Audit
+    log: Log
+    noun: str
+    references: Callable[[Transaction], Iterable[str | None]]
 
     async def commit(self, work: Callable[[AuthorityTransaction], T], reference: str | None, key: str | None) -> T:
         """Commit `work`, and keep `key` if one is given and the reference is a stored one.
@@ -47,27 +40,27 @@ class TypedKeys:
             SetupError: the key cannot be written. AuditUnavailable: nothing was changed. What `work` raises.
         """
         if key is None or reference is None or not reference.startswith(STORED):
-            return await self._audit.commit_authority(work)
+            return await self.audit.commit_authority(work)
         key_id = reference.removeprefix(STORED)
 
         def keeping(tx: AuthorityTransaction) -> T:
             result = work(tx)
             try:
-                self._store.keyfile.put(key_id, key)
+                self.store.keyfile.put(key_id, key)
             except OSError as error:
                 raise SetupError(f"The secret cannot be kept ({error.strerror}): nothing was changed.") from error
             return result
 
         def undo(tx: Transaction) -> None:
-            if reference not in self._references(tx):  # else only the answer of the commit was lost
-                self._store.keyfile.drop(key_id)
+            if reference not in self.references(tx):  # else only the answer of the commit was lost
+                self.store.keyfile.drop(key_id)
 
         try:
-            return await self._audit.commit_authority(keeping)
+            return await self.audit.commit_authority(keeping)
         except BaseException:
             # Also after a cancellation. A disk that refuses writes keeps the key.
             with anyio.move_on_after(_DROP_SECONDS, shield=True), suppress(GatewayError, OSError):
-                await self._store.db.write(undo)
+                await self.store.db.write(undo)
             raise
 
     def drop(self, tx: Transaction | AuthorityTransaction, reference: str | None, name: str) -> None:
@@ -77,8 +70,8 @@ class TypedKeys:
 
         def drop() -> None:
             try:
-                self._store.keyfile.drop(reference.removeprefix(STORED))
+                self.store.keyfile.drop(reference.removeprefix(STORED))
             except OSError as error:
-                self._log.error(f"{self._noun}_key_left", error=error, **{self._noun: name})
+                self.log.error(f"{self.noun}_key_left", error=error, **{self.noun: name})
 
         tx.after_commit(drop)
