@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -152,6 +153,13 @@ def until(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < end, "it did not come true"
         time.sleep(0.02)
+
+
+def tell(upstream: str, path: str, value: object = None) -> Any:
+    """Speak to the scripted upstream beside the gateway, and return its answer."""
+    data = None if value is None else json.dumps(value).encode()
+    with urllib.request.urlopen(urllib.request.Request(upstream + path, data), timeout=10) as reply:
+        return json.load(reply)
 
 
 @contextlib.contextmanager

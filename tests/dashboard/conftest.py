@@ -1,16 +1,14 @@
 """One browser and one gateway with demo data for all tests of the dashboard; without a browser they are skipped."""
 
-import subprocess
-import sys
+import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from dashboard.browser import Browser, Page, find_browser
 from dashboard.site import PASSWORD, ROLES, Site, serve
-from running import ROOT
-
-import build_zipapp
+from running import command, one_at_a_time
 
 
 @pytest.fixture(scope="session")
@@ -27,11 +25,14 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A gateway with sign-in, a made-up day and a user for each role."""
-    build_zipapp.plan_rules()  # once, and not at each start
+    base = tmp_path_factory.getbasetemp()
+    demo = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "demo"
+    with one_at_a_time(demo.with_suffix(".lock")):  # once for all processes of a test run
+        if not demo.exists():
+            done = command("demo-data", "--data-dir", demo, "--requests", 3000)
+            assert done.returncode == 0, done.stderr
     data_dir = tmp_path_factory.mktemp("dashboard")
-    command = [sys.executable, "-m", "gateway", "demo-data", "--data-dir", str(data_dir), "--requests", "3000"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    assert done.returncode == 0, done.stderr
+    shutil.copytree(demo, data_dir, dirs_exist_ok=True)
     site = Site(serve(data_dir))
     try:
         first = dict(line.split(": ", 1) for line in (data_dir / "first-credentials.txt").read_text().splitlines())

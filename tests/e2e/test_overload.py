@@ -6,24 +6,16 @@ import os
 import re
 import signal
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from running import Answer, Served, start, until
+from running import Answer, Served, start, tell, until
 
 AT_ONCE = 8
 CALLERS = 40
-
-
-def tell(upstream: str, path: str, value: object = None) -> list[dict]:
-    """Speak to the upstream beside the gateway."""
-    data = None if value is None else json.dumps(value).encode()
-    with urllib.request.urlopen(urllib.request.Request(upstream + path, data), timeout=10) as reply:
-        return json.load(reply)
 
 
 @pytest.fixture

@@ -2,12 +2,11 @@
 
 import json
 import stat
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from running import Done, Served, start
+from running import Done, Served, start, tell
 from upstream import TEXT
 
 WORKERS_ASKED = 12
@@ -36,12 +35,6 @@ def run(site: Served) -> Run:
         return done
 
     return call
-
-
-def tell(upstream: str, path: str, value: object = None) -> object:
-    data = None if value is None else json.dumps(value).encode()
-    with urllib.request.urlopen(urllib.request.Request(upstream + path, data), timeout=10) as reply:
-        return json.load(reply)
 
 
 def test_a_provider_typed_in_beside_the_server_answers_in_every_worker(site: Served, run: Run, upstream: str) -> None:

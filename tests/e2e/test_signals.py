@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from running import (
     make_key,
     speak_mcp,
     start,
+    tell,
     tell_mcp,
     until,
 )
@@ -74,20 +74,14 @@ def test_a_hang_up_while_it_starts_is_a_reload_once_it_listens(
 @pytest.fixture
 def slow(archive: Path, upstream: str, tmp_path: Path) -> Iterator[Served]:
     """A gateway whose upstream takes a second."""
-    mode = json.dumps({"mode": "slow", "seconds": 1}).encode()
-    urllib.request.urlopen(f"{upstream}/__reset", b"{}", timeout=10).close()
-    urllib.request.urlopen(f"{upstream}/__mode", mode, timeout=10).close()
+    tell(upstream, "/__reset", {})
+    tell(upstream, "/__mode", {"mode": "slow", "seconds": 1})
     key = make_key(tmp_path / "data", ALL_SCOPES)
     served = start(archive, tmp_path / "data", "--upstream-url", f"{upstream}/v1")
     served.key = key
     yield served
     served.process.stop()
-    urllib.request.urlopen(f"{upstream}/__reset", b"{}", timeout=10).close()
-
-
-def log_of(upstream: str) -> list[dict]:
-    with urllib.request.urlopen(f"{upstream}/__log", timeout=10) as reply:
-        return json.load(reply)
+    tell(upstream, "/__reset", {})
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -96,7 +90,7 @@ def test_a_request_under_way_is_answered_before_the_end(slow: Served, upstream: 
     callers = [threading.Thread(target=lambda: answers.append(slow.chat("Hello"))) for _ in range(4)]
     for caller in callers:
         caller.start()
-    assert any(len(log_of(upstream)) == len(callers) for _ in range(5_000))  # all of them are with the upstream
+    until(lambda: len(tell(upstream, "/__log")) == len(callers))  # all of them are with the upstream
     slow.process.popen.send_signal(number)
     for caller in callers:
         caller.join(START_SECONDS)

@@ -1,10 +1,9 @@
 """What an upstream may do to the gateway, and what the caller sees of it: the contract's status, and nothing more."""
 
 import json
-import urllib.request
 
 import pytest
-from running import Answer, Served
+from running import Answer, Served, tell
 from upstream import LEAK, SECRET, TEXT
 
 OUR_KEY = "sk-upstream-made-up"
@@ -20,13 +19,6 @@ CALLERS_HEADERS = {
     "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 }
 INTERNALS = (b"Traceback", b"127.0.0.1", OUR_KEY.encode(), b"org-scripted", b"Errno", b"sk-upstream")
-
-
-def tell(upstream: str, path: str, value: object = None) -> object:
-    """Speak to the upstream beside the gateway."""
-    data = None if value is None else json.dumps(value).encode()
-    with urllib.request.urlopen(urllib.request.Request(upstream + path, data), timeout=10) as reply:
-        return json.load(reply)
 
 
 def chat(proxy: Served, upstream: str, mode: str, /, **script: object) -> Answer:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from running import ALL_SCOPES, Process, Served, command, make_key, run, start, until
+from running import ALL_SCOPES, Process, Served, command, make_key, run, start, tell, until
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/task").exists(), reason="who has which connection is read in /proc"
@@ -263,22 +263,15 @@ def test_sigterm_answers_a_hundred_requests_in_flight(
     archive: Path, rules: Path, upstream: str, tmp_path: Path
 ) -> None:
     group = start_group(archive, tmp_path / "data", rules, "--upstream-url", f"{upstream}/v1")
-    scripted = http.client.HTTPConnection(upstream.removeprefix("http://"), timeout=20)
-
-    def tell(method: str, path: str, body: object = None) -> bytes:
-        scripted.request(method, path, None if body is None else json.dumps(body))
-        return scripted.getresponse().read()
-
     group.key = make_key(group.data_dir, ALL_SCOPES)
-    tell("POST", "/__reset")
-    tell("POST", "/__mode", {"mode": "slow", "seconds": 3})
+    tell(upstream, "/__reset", {})
+    tell(upstream, "/__mode", {"mode": "slow", "seconds": 3})
     with ThreadPoolExecutor(100) as pool:
         answers = [pool.submit(group.chat, "Hello") for _ in range(100)]
-        until(lambda: len(json.loads(tell("GET", "/__log"))) >= 100)
+        until(lambda: len(tell(upstream, "/__log")) >= 100)
         group.process.popen.send_signal(signal.SIGTERM)
         assert [answer.result().status for answer in answers] == [200] * 100
-    tell("POST", "/__reset")
-    scripted.close()
+    tell(upstream, "/__reset", {})
     assert group.process.stop() == 0
     assert_chain_is_whole(group.data_dir)
 
