@@ -247,7 +247,8 @@ def source_of(principal: Principal) -> str:
 def _text(text: str | None, chars: int = _TEXT_CHARS) -> str | None:
     if text is None:
         return None
-    return text[:chars].replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+    text = text[:chars].replace("\0", "\ufffd")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _object(values: Mapping[str, object]) -> dict[str, object]:
