@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from open_site import open_site
 
-from gateway.store.audit import AuditRepository
 from gateway.store.database import StoreUnavailable
+from gateway.store.keyfile import KeyFile
 
 PROVIDER = {"name": "lab", "base_url": "http://127.0.0.1:9/v1", "allow_private": True, "api_key": "sk-typed-in-1"}
 PEER = {"name": "north", "url": "http://127.0.0.1:9", "allow_private": True, "api_key": "svc_" + "1" * 40}
@@ -30,16 +30,15 @@ async def test_a_secret_whose_record_is_not_committed_is_not_kept(
 ) -> None:
     data = tmp_path / "data"
     async with open_site(tmp_path, data_dir=str(data)) as site:
-        append, was_there = AuditRepository.append, []
+        put, was_there = KeyFile.put, []
 
-        def full(self: AuditRepository, tx: Any, event: Any) -> Any:
-            if event.action.endswith("_created"):
-                was_there.append(kept(data))
-                raise StoreUnavailable("The disk is full.")
-            return append(self, tx, event)
+        def put_and_fail(self: KeyFile, key_id: str, key: str) -> None:
+            put(self, key_id, key)
+            was_there.append(kept(data))
+            raise StoreUnavailable("The disk is full.")
 
         with monkeypatch.context() as patched:
-            patched.setattr(AuditRepository, "append", full)
+            patched.setattr(KeyFile, "put", put_and_fail)
             assert (await site.ask("POST", path, fields))["status"] == 503
         assert len(was_there[0]) == 1 and kept(data) == []
         assert (await site.ask("POST", path, fields))["status"] == 201
