@@ -64,14 +64,15 @@ def _import_file(options: argparse.Namespace, console: Console) -> int:
     raw = Path(options.file).read_bytes()
     try:
         done = import_rules(parse_toml(raw), taken={str(rule.get("id")) for rule in base["rules"]})
+        document = base | {"rules": [*base["rules"], *done.rules]}
+        # Encoded before the file is opened, so that half of a surrogate pair cannot leave an empty file behind.
+        data = (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode()
     except ValueError as error:
         raise SetupError(f"{shown(options.file)} cannot be imported: {error}") from error
-    document = base | {"rules": [*base["rules"], *done.rules]}
-    text = json.dumps(document, ensure_ascii=False, indent=1)
     if options.output:
-        Path(options.output).write_text(text + "\n", encoding="utf-8")
+        Path(options.output).write_bytes(data)
     elif done.rules or options.merge:
-        console.print(text)
+        console.print(data.decode().rstrip("\n"))
     for note in done.notes:
         console.note(shown(note, 160))
     for left in done.left_out:

@@ -96,7 +96,10 @@ class EventSender:
 
 @dataclass
 class _OutputSender:
-    """Sends to one output until it is cancelled. output: its record, with the position and counts so far."""
+    """Sends to one output until it is cancelled. output: its record, with the position and counts so far.
+
+    is_unstored: `output` holds progress that is not in the database yet.
+    """
 
     store: Store
     clock: Clock
@@ -104,6 +107,7 @@ class _OutputSender:
     sinks: EventSinks
     metrics: Metrics
     output: EventOutput
+    is_unstored: bool = False
 
     async def run(self) -> None:
         """Send, and wait longer after each failure in a row. Returns when the receiver wants no more events."""
@@ -143,17 +147,16 @@ class _OutputSender:
         dropped = output.dropped - self.output.dropped
         self._count("dropped", dropped)
         self.output = output
+        self.is_unstored |= dropped > 0
         stored_seconds = self.clock.monotonic_seconds()
-        is_stored = not events and not dropped
         for event, audit, alert in events:
             if event is not None:
                 await self._send(event, sink)
             self._update(audit_position=audit, alert_position=alert)
-            is_stored = self.clock.monotonic_seconds() - stored_seconds >= NOTE_SECONDS
-            if is_stored:
+            if self.clock.monotonic_seconds() - stored_seconds >= NOTE_SECONDS:
                 stored_seconds = self.clock.monotonic_seconds()
                 await self._store_progress()
-        if not is_stored:
+        if self.is_unstored:
             await self._store_progress()
         return bool(events)
 
@@ -210,6 +213,7 @@ class _OutputSender:
 
     def _update(self, **changes: Any) -> None:
         self.output = replace(self.output, **changes)
+        self.is_unstored = True
 
     async def _record_failure(self, failure: DeliveryFailed) -> None:
         self._update(last_error=failure.message[:_ERROR_CHARS], last_error_at=self.clock.now_at())
@@ -219,3 +223,4 @@ class _OutputSender:
     async def _store_progress(self) -> None:
         output = self.output
         await self.store.db.write(lambda tx: self.store.event_outputs.progress(tx, output))
+        self.is_unstored = False

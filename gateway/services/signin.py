@@ -76,7 +76,7 @@ class SignIn:
         Raises:
             NotSignedIn: there is none, it is over, or its user is disabled.
         """
-        if not token:
+        if hash_token(token or "") is None:
             raise NotSignedIn("Sign in first: POST /api/auth/login.")
         found = self._live(token)
         if found is None:
@@ -92,11 +92,13 @@ class SignIn:
 
     def is_live(self, token: str | None) -> bool:
         """Return whether the session of a token is live, without recording a use."""
-        return self._live(token or "") is not None
+        return self._live(token) is not None
 
-    def _live(self, token: str) -> SignedIn | None:
-        digest = hash_token(token)
-        found = self._store.db.read_now(lambda tx: self._store.sessions.by_digest(tx, digest or ""))
+    def _live(self, token: str | None) -> SignedIn | None:
+        digest = hash_token(token or "")
+        if digest is None:
+            return None
+        found = self._store.db.read_now(lambda tx: self._store.sessions.by_digest(tx, digest))
         if found is None or not found.session.is_live(self._clock.now_at()) or found.user.disabled_at is not None:
             return None
         return found

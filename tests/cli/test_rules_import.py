@@ -156,6 +156,15 @@ def test_rules_are_added_to_a_file_whose_own_rules_stay_as_they_are(run: Run, tm
     load_rules(new.read_bytes())
 
 
+def test_rules_that_cannot_be_written_leave_the_file_that_is_there(run: Run, tmp_path: Path) -> None:
+    mine, new = tmp_path / "mine.json", tmp_path / "new.json"
+    mine.write_text('{"version": 1, "rules": [{"id": "half", "description": "\\ud800"}]}')
+    new.write_text("as it was")
+    with pytest.raises(SetupError, match="cannot be imported"):
+        run(GOOD, "--merge", str(mine), "--output", str(new))
+    assert new.read_text() == "as it was"
+
+
 @pytest.mark.parametrize("toml", ["", "rules = 3", "[[rules]\n", "x = 1", "\udcff = 1", "a = " + "[" * 5000])
 def test_file_that_is_no_such_configuration_is_refused_in_one_line(run: Run, toml: str) -> None:
     with pytest.raises(SetupError) as caught:
