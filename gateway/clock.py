@@ -78,12 +78,12 @@ class SystemIds:
         return f"{prefix}_{stem}{_PAIRS[count >> 20]}{_PAIRS[count >> 10 & 1023]}{_PAIRS[count & 1023]}"
 
     def _begin(self, at: int) -> None:
-        """Draw where the ids of a millisecond begin: 50 bits for the stem, and a count in the lower half of its 30."""
-        drawn = int.from_bytes(os.urandom(10))
-        stem = at << 50 | drawn >> 30
+        """Draw where the ids of a millisecond begin. Hexadecimal digits are digits of the ULID's alphabet as well."""
+        drawn = os.urandom(9)
+        time_text = f"{_PAIRS[at >> 40]}{_PAIRS[at >> 30 & 1023]}{_PAIRS[at >> 20 & 1023]}{_PAIRS[at >> 10 & 1023]}"
         self._last_at = at
-        self._stem = "".join([_PAIRS[stem >> shift & 1023] for shift in range(90, -1, -10)])
-        self._count = drawn % (_COUNTS // 2)
+        self._stem = f"{time_text}{_PAIRS[at & 1023]}{drawn[:5].hex().upper()}"
+        self._count = int.from_bytes(drawn[5:]) >> 3  # in the lower half, so that there is room for counting on
 
     def random_bytes(self, count: int) -> bytes:
         """Return `count` bytes fit for secrets."""

@@ -1,6 +1,6 @@
 """One value of a type: how it is read and written, and its JSON Schema. Pure; knows no record and no bounds of its own.
 
-Each reader gets the clock, since a few values depend on it: ``90d`` means 90 days from now.
+Each reader gets the time, since a few values depend on it: ``90d`` means 90 days from now.
 """
 
 import dataclasses
@@ -11,7 +11,7 @@ from gateway.errors import InvalidRequest
 from gateway.strict_json import INT64_HIGH, INT64_LOW, TIMESTAMP_PATTERN, read_timestamp, write_time
 
 Now = Callable[[], int]
-Read = Callable[[object, Now], object]
+Read = Callable[[object, int | None], object]
 Write = Callable[[Any], object]
 JsonSchema = dict[str, object]
 
@@ -38,7 +38,7 @@ class Bad(Exception):
 class Kind:
     """One type, compiled.
 
-    read: from a JSON value and a clock, Unix milliseconds. write: None when the value is JSON as it is. takes, gives:
+    read: from a JSON value and the time, Unix milliseconds. write: None when the value is JSON as it is. takes, gives:
     the schema of what is read and of what is written.
     """
 
@@ -51,7 +51,7 @@ class Kind:
 def _leaf(wanted: tuple[type, ...], phrase: str, takes: JsonSchema, gives: JsonSchema) -> Kind:
     """Text, truth value, number or nothing. By exact type, since True is an int to Python."""
 
-    def read(value: object, now: Now) -> object:
+    def read(value: object, now_at: int | None) -> object:
         if type(value) not in wanted:
             raise Bad(f"must be {phrase}")
         return value
@@ -59,7 +59,7 @@ def _leaf(wanted: tuple[type, ...], phrase: str, takes: JsonSchema, gives: JsonS
     return Kind(read, None, takes, gives)
 
 
-def _read_whole(value: object, now: Now) -> object:
+def _read_whole(value: object, now_at: int | None) -> object:
     """Read a whole number. To JSON Schema, and to many who write JSON, 60.0 is one as well."""
     if type(value) is float and value.is_integer() and INT64_LOW <= value < INT64_HIGH:
         return int(value)
@@ -71,7 +71,7 @@ def _read_whole(value: object, now: Now) -> object:
 def time() -> Kind:
     """A time: Unix milliseconds inside, RFC 3339 outside."""
 
-    def read(value: object, now: Now) -> object:
+    def read(value: object, now_at: int | None) -> object:
         if type(value) is not str:
             raise Bad("must be an RFC 3339 time such as 2026-01-31T12:00:00Z")
         try:
@@ -90,7 +90,7 @@ def time() -> Kind:
 def choice(values: Mapping[object, object], write: Write | None) -> Kind:
     """One of a few texts. values: what stands in JSON, to what stands in the record."""
 
-    def read(value: object, now: Now) -> object:
+    def read(value: object, now_at: int | None) -> object:
         if not isinstance(value, str) or value not in values:
             raise Bad(f"must be one of {', '.join(str(value) for value in values)}")
         return values[value]
@@ -106,13 +106,13 @@ def union(kinds: list[Kind], write_any: Write) -> Kind:
 
     reads = [kind.read for kind in some]
 
-    def read(value: object, now: Now) -> object:
+    def read(value: object, now_at: int | None) -> object:
         if value is None and has_null:
             return None
         bad = Bad("fits none of its types")
         for one in reads:
             try:
-                return one(value, now)
+                return one(value, now_at)
             except Bad as refused:
                 bad = refused
         try:
@@ -138,8 +138,8 @@ def or_default(kind: Kind, default: Callable[[], object]) -> Kind:
     if is_any or {"type": "null"} in cast("list[object]", kind.takes.get("anyOf", [])):
         return kind
 
-    def read(value: object, now: Now) -> object:
-        return default() if value is None else kind.read(value, now)
+    def read(value: object, now_at: int | None) -> object:
+        return default() if value is None else kind.read(value, now_at)
 
     schema = {name: value for name, value in kind.takes.items() if name != "description"}
     about = {"description": kind.takes["description"]} if "description" in kind.takes else {}
@@ -151,13 +151,13 @@ def sequence(origin: type, item: Kind) -> Kind:
     """tuple[X, ...], list[X], or frozenset[X], which is a sorted list outside."""
     is_set = origin is frozenset
 
-    def read(value: object, now: Now) -> object:
+    def read(value: object, now_at: int | None) -> object:
         if not isinstance(value, list):
             raise Bad("must be a list")
         items = []
         for index, one in enumerate(value):
             try:
-                items.append(item.read(one, now))
+                items.append(item.read(one, now_at))
             except Bad as bad:
                 raise bad.under(f"[{index}]") from None
         return origin(items)
@@ -175,13 +175,13 @@ def mapping(item: Kind) -> Kind:
     """dict[str, X] or Mapping[str, X]."""
     inner = item.write
 
-    def read(value: object, now: Now) -> object:
+    def read(value: object, now_at: int | None) -> object:
         if not isinstance(value, dict):
             raise Bad("must be an object")
         items = {}
         for name, one in value.items():
             try:
-                items[name] = item.read(one, now)
+                items[name] = item.read(one, now_at)
             except Bad as bad:
                 raise bad.under(name[:NAME_CHARS]) from None
         return items
@@ -204,6 +204,6 @@ LEAVES: Mapping[object, Kind] = {
     int: Kind(_read_whole, None, _INT64, {"type": "integer"}),
     float: _leaf((float, int), "a number", _NUMBER, _NUMBER),
     type(None): _leaf((type(None),), "null", _NULL, _NULL),
-    object: Kind(lambda value, now: value, None, {}, {}),
-    Any: Kind(lambda value, now: value, None, {}, {}),
+    object: Kind(lambda value, now_at: value, None, {}, {}),
+    Any: Kind(lambda value, now_at: value, None, {}, {}),
 }

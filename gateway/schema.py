@@ -73,11 +73,7 @@ class ByTime:
     read: Callable[..., int]
 
 
-def _no_clock() -> int:
-    raise TypeError("a value that depends on the time was read without a clock")
-
-
-def decode(cls: type[T], value: object, *, now: Now = _no_clock) -> T:
+def decode(cls: type[T], value: object, *, now: Now | None = None) -> T:
     """Make a `cls` from a JSON value. now: see `decoder`.
 
     Raises:
@@ -92,13 +88,13 @@ def encode(record: object) -> dict[str, object]:
     return encoder(type(record))(record)
 
 
-def decoder(cls: type[T], *, now: Now = _no_clock) -> Callable[[object], T]:
+def decoder(cls: type[T], *, now: Now | None = None) -> Callable[[object], T]:
     """Compile what `decode` does for one class. now: the clock, Unix milliseconds, for a class with a `ByTime`."""
     read = _record(cast(Any, cls)).read
 
     def decode_one(value: object) -> T:
         try:
-            return cast(T, read(value, cache(now)))  # one time for the whole record
+            return cast(T, read(value, None if now is None else now()))  # one time for the whole record
         except Bad as bad:
             # No context: the chain of inner refusals says nothing more.
             raise InvalidRequest(f"{bad.path or 'The value'} {bad.reason}.", param=bad.path or None) from None
@@ -119,7 +115,7 @@ def check(record: object) -> None:
         if value == field.default:
             continue
         try:
-            kind.read(value if kind.write is None else kind.write(value), lambda: 0)  # written times are absolute
+            kind.read(value if kind.write is None else kind.write(value), 0)  # written times are absolute
         except Bad as bad:
             path = bad.under(name).path
             raise InvalidRequest(f"{path} {bad.reason}.", param=path) from None
@@ -163,10 +159,12 @@ def _annotated(hint: Any, marks: tuple[object, ...], *, is_time: bool) -> Kind:
 
 
 def _reader_by_time(inner: Read, read_text: Callable[..., int]) -> Read:
-    def read(value: object, now: Now) -> object:
-        text = inner(value, now)
+    def read(value: object, now_at: int | None) -> object:
+        if now_at is None:
+            raise TypeError("a value that depends on the time was read without a clock")
+        text = inner(value, now_at)
         try:
-            return read_text(text, param="", now_at=now())
+            return read_text(text, param="", now_at=now_at)
         except InvalidRequest as error:
             raise Bad(error.message.strip(" .")) from None
 
@@ -199,8 +197,8 @@ def _bounded(kind: Kind, bounds: Bounds) -> Read:
     span = f"at most {bounds.high}" if bounds.low is None else f"{bounds.low} to {bounds.high}"
     reason = f"must be {f'at least {bounds.low}' if bounds.high is None else span}{unit or ''}"
 
-    def read(value: object, now: Now) -> object:
-        result: Any = inner(value, now)
+    def read(value: object, now_at: int | None) -> object:
+        result: Any = inner(value, now_at)
         if not low <= (len(result) if unit else result) <= high:
             raise Bad(reason)
         if words and result not in bounds.words:
@@ -209,7 +207,7 @@ def _bounded(kind: Kind, bounds: Bounds) -> Read:
             raise Bad(bounds.says or f"must have the form {bounds.pattern}")
         for name in result if bounds.names else ():
             try:
-                read_name(name, now)
+                read_name(name, now_at)
             except Bad as bad:
                 raise bad.under(name[:NAME_CHARS]) from None
         return result
@@ -262,7 +260,7 @@ def _of_field(field: dataclasses.Field[Any], kind: Kind) -> Kind:
 def _record_reader(cls: type[object], rows: Mapping[str, tuple[str, Read]], required: list[str]) -> Read:
     known = ", ".join(rows) or "none"
 
-    def read(value: object, now: Now) -> object:
+    def read(value: object, now_at: int | None) -> object:
         if not isinstance(value, dict):
             raise Bad("must be an object")
         arguments: dict[str, object] = {}
@@ -271,7 +269,7 @@ def _record_reader(cls: type[object], rows: Mapping[str, tuple[str, Read]], requ
             if row is None:
                 raise Bad(f"is not a field here; the fields are: {known}", name[:NAME_CHARS])
             try:
-                arguments[row[0]] = row[1](item, now)
+                arguments[row[0]] = row[1](item, now_at)
             except Bad as bad:
                 raise bad.under(name) from None
         for name in required:
