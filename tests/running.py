@@ -185,9 +185,13 @@ def launch(command: list[str], **more: Any) -> Process:
 
 
 def start(archive: Path, data_dir: Path, *flags: str, **settings: str) -> Served:
-    """Start `serve` on a free port and wait until it can answer."""
+    """Start `serve` on a free port and wait until it can answer.
+
+    A busy host may keep a request waiting for longer than the default allows, so it is not refused for that.
+    """
+    patient = {"GATEWAY_MAX_WAIT_SECONDS": "45"} | settings
     command = [sys.executable, "-I", str(archive), "serve", "--port", "0", "--data-dir", str(data_dir), *flags]
-    process = launch(command, env=environment(**settings))
+    process = launch(command, env=environment(**patient))
     try:
         port = int(process.wait_for(READY)[3])
     except BaseException:
