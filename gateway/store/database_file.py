@@ -1,20 +1,16 @@
 """The file of a SQLite database: made for its owner alone, checked before each write, and replaced by a restore."""
 
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 
 from gateway.errors import SetupError
 from gateway.store.database import StoreUnavailable
-from gateway.store.filelock import FileLock, sync
+from gateway.store.filelock import FileLock, LockedFile, sync
 from gateway.store.generation import Generation
 
 _RETRY_SECONDS = 5
-# As long as a process has the database open in WAL mode, SQLite holds a shared lock on this byte of the -shm file
-# (UNIX_SHM_DMS in os_unix.c, unchanged since WAL exists).
-_OPEN_BYTE = 128
 
 Identity = tuple[int, int]
 """Which file it is, whatever its name: device and inode."""
@@ -78,6 +74,14 @@ def _identity(path: str) -> Identity:
     return found.st_dev, found.st_ino
 
 
+def in_use(path: str) -> LockedFile:
+    """Return the file whose shared lock each process holds as long as it has the database at `path` open.
+
+    It is the file of the generation, whose contents nobody locks. Take the lock while you hold the writer's lock.
+    """
+    return LockedFile(path + ".generation")
+
+
 @contextmanager
 def exclusive(path: str) -> Iterator[None]:
     """Keep every other process from opening the database at `path` inside the `with` block.
@@ -86,15 +90,9 @@ def exclusive(path: str) -> Iterator[None]:
         SetupError: a process has the database open.
         OSError: the folder cannot be written.
     """
-    lock = FileLock(path + ".lock")
-    with closing(lock), lock, ExitStack() as stack:
-        with suppress(FileNotFoundError):  # no process has it open: each of them keeps that file
-            shm = stack.enter_context(open(path + "-shm", "r+b", buffering=0))
-            try:
-                fcntl.lockf(shm, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _OPEN_BYTE)
-            except (BlockingIOError, PermissionError) as error:
-                reason = f"A gateway has {path} open: stop it first, then try again. Nothing was changed."
-                raise SetupError(reason) from error
+    with closing(FileLock(path + ".lock")) as lock, lock, closing(in_use(path)) as users:
+        if not users.acquire(blocking=False):
+            raise SetupError(f"A gateway has {path} open: stop it first, then try again. Nothing was changed.")
         yield
 
 

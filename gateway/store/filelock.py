@@ -56,17 +56,20 @@ class LockedFile:
         self._path = path
         self.descriptor = -1
 
-    def acquire(self, *, blocking: bool = True) -> bool:
+    def acquire(self, *, blocking: bool = True, shared: bool = False) -> bool:
         """Lock the file, made if there is none, and return whether it is locked. It always is if `blocking`.
+
+        shared: other processes may hold it shared at the same time.
 
         Raises:
             OSError: the file cannot be made.
         """
+        operation = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if blocking else fcntl.LOCK_NB)
         while True:
             if self.descriptor < 0:
                 self.descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
-                fcntl.flock(self.descriptor, fcntl.LOCK_EX if blocking else fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(self.descriptor, operation)
             except BlockingIOError:
                 return False
             # If somebody has removed the file, other processes lock another one of its name.

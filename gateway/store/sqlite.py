@@ -24,7 +24,7 @@ from anyio import to_thread
 from gateway.errors import Conflict, InvalidRequest, SetupError
 from gateway.log import Log
 from gateway.store.database import Params, StoreUnavailable, Transaction, UnreadableRow
-from gateway.store.database_file import DatabaseFile, Identity
+from gateway.store.database_file import DatabaseFile, Identity, in_use
 from gateway.store.filelock import FileLock
 from gateway.store.transaction import SqlTransaction, do_group
 from gateway.store.writer import PendingWrite, Writer
@@ -66,6 +66,7 @@ class SqliteDatabase:
         self._file = None if path == MEMORY else DatabaseFile(path, identity=identity)
         # Whoever holds it may use the connection that writes. Memory is one connection, which also reads.
         self._lock: FileLock | threading.RLock = FileLock(path + ".lock") if self._file else threading.RLock()
+        self._in_use = in_use(path)
         self._connection: sqlite3.Connection | None = None  # that writes
         self._is_synced = False  # whether the disk has all commits; an earlier process may have left some
         self._on_sync: Callable[[], None] = lambda: None
@@ -131,9 +132,12 @@ class SqliteDatabase:
                 self._file.prepare()
             with self._lock:
                 try:
+                    if self._file is not None:
+                        self._in_use.acquire(shared=True)
                     self._check_owner(self._writing())
                 except BaseException:
                     self._drop()  # under the lock, since closing may make a checkpoint
+                    self._in_use.close()
                     raise
             # One reader stays open: without any, a writer that is dropped when the disk is full would remove the log.
             with self._reader() as connection:
@@ -177,6 +181,7 @@ class SqliteDatabase:
                 self._log.error("store_close_failed", error=error)
             if isinstance(self._lock, FileLock):
                 self._lock.close()
+            self._in_use.close()
         return has_ended
 
     # Write, in the writer's thread.
