@@ -73,7 +73,7 @@ class AccessList(Resource[AccessEntry]):
 
     async def page(self, wanted: EntryFilter) -> Page[AccessEntry]:
         """Return a page of the entries, newest first, expired ones included. Raises as `Resource.page`."""
-        return await self._store.db.read(lambda tx: self._store.access_list.page(tx, wanted))
+        return await self.store.db.read(lambda tx: self.store.access_list.page(tx, wanted))
 
     async def create(self, principal: Principal, new: WantedEntry, context: RequestContext) -> AccessEntry:
         """Create an entry. It applies in every process from the next request on.
@@ -83,7 +83,7 @@ class AccessList(Resource[AccessEntry]):
             Conflict: there is such an entry, no such key, too many, or it locks somebody out and `force` is not set.
             AuditUnavailable: the entry was not created.
         """
-        now_at = self._clock.now_at()
+        now_at = self.clock.now_at()
         check(new)
         check_future(new.expires_at, now_at)
         # A value that is wrong by itself is refused before one that names no key.
@@ -92,7 +92,7 @@ class AccessList(Resource[AccessEntry]):
 
         def work(tx: AuthorityTransaction) -> AccessEntry:
             entry = AccessEntry(
-                id=self._ids.new("acl"),
+                id=self.ids.new("acl"),
                 list_name=new.list_name,
                 entry_type=new.entry_type,
                 value=self._read_value(tx, new.entry_type, new.value),
@@ -105,7 +105,7 @@ class AccessList(Resource[AccessEntry]):
             self._check_change(tx, principal, context, None, entry, force=new.force)
             return self._insert(tx, principal, context, entry)
 
-        return await self._audit.commit_authority(work)
+        return await self.audit.commit_authority(work)
 
     async def change(
         self, principal: Principal, name: str, changes: WantedChange, context: RequestContext
@@ -118,7 +118,7 @@ class AccessList(Resource[AccessEntry]):
                 locks somebody out and `force` is not set.
             AuditUnavailable: nothing was changed.
         """
-        now_at = self._clock.now_at()
+        now_at = self.clock.now_at()
         check(changes)
         if changes.expires_at != KEEP_AT:
             check_future(changes.expires_at, now_at)
@@ -135,7 +135,7 @@ class AccessList(Resource[AccessEntry]):
 
             return self._update(tx, principal, context, name, changes.version, changed)
 
-        return await self._audit.commit_authority(work)
+        return await self.audit.commit_authority(work)
 
     async def remove(
         self, principal: Principal, name: str, context: RequestContext, *, force: bool = False
@@ -152,7 +152,7 @@ class AccessList(Resource[AccessEntry]):
             self._check_change(tx, principal, context, entry, None, force=force)
             return self._delete(tx, principal, context, entry.id)
 
-        return await self._audit.commit_authority(work)
+        return await self.audit.commit_authority(work)
 
     async def find_global(self, list_name: ListName, entry_type: EntryType, value: str) -> AccessEntry:
         """Return the entry of scope `global` with this list, type and value, an unexpired one first.
@@ -160,17 +160,17 @@ class AccessList(Resource[AccessEntry]):
         Raises:
             InvalidRequest: the value. NotFound: there is none. Conflict: there is no such key.
         """
-        now_at = self._clock.now_at()
+        now_at = self.clock.now_at()
 
         def work(tx: Transaction) -> AccessEntry:
             wanted = (list_name, entry_type, self._read_value(tx, entry_type, value), GLOBAL)
-            entries = self._store.access_list.all(tx)
+            entries = self.store.access_list.all(tx)
             found = [one for one in entries if (one.list_name, one.entry_type, one.value, one.scope) == wanted]
             if not found:
                 raise NotFound("There is no such entry on the access list.")
             return max(found, key=lambda one: one.is_live(now_at))
 
-        return await self._store.db.read(work)
+        return await self.store.db.read(work)
 
     def _shown(self, record: AccessEntry) -> dict[str, object]:
         return {"list": record.list_name, "type": record.entry_type} | super()._shown(record)
@@ -189,8 +189,8 @@ class AccessList(Resource[AccessEntry]):
 
         before, after: the entry that is changed; None for one that is created or removed.
         """
-        now_at = self._clock.now_at()
-        entries = self._store.access_list.all(tx)
+        now_at = self.clock.now_at()
+        entries = self.store.access_list.all(tx)
         wanted = [one for one in entries if before is None or one.id != before.id]
         if after is not None:
             for other in wanted:
@@ -204,7 +204,7 @@ class AccessList(Resource[AccessEntry]):
             wanted,
             ip=context.ip,
             key_id=principal.id if principal.kind == "key" else None,
-            keys=[key.id for key in self._store.keys.all(tx) if key.status(now_at) == "active"],
+            keys=[key.id for key in self.store.keys.all(tx) if key.status(now_at) == "active"],
             now_at=now_at,
         )
         if refused is not None:
@@ -212,11 +212,11 @@ class AccessList(Resource[AccessEntry]):
 
     def _read_value(self, tx: Transaction, entry_type: EntryType, text: str) -> str:
         value = read_value(entry_type, text)
-        return find_key(self._store, tx, value, param="value").id if entry_type is EntryType.KEY else value
+        return find_key(self.store, tx, value, param="value").id if entry_type is EntryType.KEY else value
 
     def _read_scope(self, tx: Transaction, entry_type: EntryType, text: str) -> str:
         _check_scope(entry_type, text)
-        return GLOBAL if text == GLOBAL else find_key(self._store, tx, text, param="scope").id
+        return GLOBAL if text == GLOBAL else find_key(self.store, tx, text, param="scope").id
 
     def _read_change(self, tx: Transaction, before: AccessEntry, wanted: WantedChange) -> tuple[str, str]:
         """Return the wanted value and scope. One that the entry's type forbids is a Conflict, not an InvalidRequest."""

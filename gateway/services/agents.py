@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
-from gateway.clock import Clock, Ids
 from gateway.domain.agents import (
     MAX_AGENT_LIMIT,
     MAX_NAME_CHARS,
@@ -26,13 +25,11 @@ from gateway.errors import InvalidRequest, NotFound
 from gateway.field_types import line
 from gateway.schema import Bounds, check
 from gateway.services.agent_discovery import MAX_AGENTS
-from gateway.services.audit import Audit
 from gateway.services.resource import Resource, check_version, patched
 from gateway.services.traffic import Traffic
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.filters import check_limit
-from gateway.store.store import Store
 
 MAX_IMPORT = 1000
 _TEXTS = ("owner", "role", "model")
@@ -67,6 +64,7 @@ class Imported:
     unchanged: int
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Agents(Resource[AgentRecord]):
     """The inventory of agents. `AgentDiscovery` records what they do."""
 
@@ -76,9 +74,7 @@ class Agents(Resource[AgentRecord]):
     most = MAX_AGENTS
     audited = ("name", "owner", "role", "model", "tools", "tags", "blocked_at", "retired_at")
 
-    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, traffic: Traffic) -> None:
-        super().__init__(store=store, clock=clock, ids=ids, audit=audit)
-        self._traffic = traffic
+    traffic: Traffic
 
     async def views(self) -> tuple[AgentView, ...]:
         """Return the whole inventory, newest first."""
@@ -122,10 +118,10 @@ class Agents(Resource[AgentRecord]):
         record = self._described(principal, wanted, AgentSource.MANUAL)
 
         def work(tx: AuthorityTransaction) -> None:
-            self._check_name(self._store.agents.by_name(tx, record.folded), record)
+            self._check_name(self.store.agents.by_name(tx, record.folded), record)
             self._insert(tx, principal, context, record, action="registered")
 
-        await self._audit.commit_authority(work)
+        await self.audit.commit_authority(work)
         return await self.view(record.id)
 
     async def import_list(
@@ -150,7 +146,7 @@ class Agents(Resource[AgentRecord]):
         def work(tx: AuthorityTransaction) -> Imported:
             created = changed = 0
             for one, record in zip(wanted, records, strict=True):
-                known = self._store.agents.by_name(tx, record.folded)
+                known = self.store.agents.by_name(tx, record.folded)
                 if known is None:
                     self._insert(tx, principal, context, record, action="imported")
                     created += 1
@@ -158,7 +154,7 @@ class Agents(Resource[AgentRecord]):
                     changed += self._apply(tx, principal, context, known, one)
             return Imported(created, changed, len(records) - created - changed)
 
-        return await self._audit.commit_authority(work)
+        return await self.audit.commit_authority(work)
 
     async def change(self, principal: Principal, name: str, changes: WantedAgent, context: RequestContext) -> AgentView:
         """Change an agent. Every process refuses the next chat of a blocked one.
@@ -174,47 +170,47 @@ class Agents(Resource[AgentRecord]):
             check_version(changes.version, before.version, self.noun)
             self._apply(tx, principal, context, before, changes)
 
-        await self._audit.commit_authority(work)
+        await self.audit.commit_authority(work)
         return await self.view(name)
 
     def _lookup(self, tx: Transaction, name: str) -> AgentRecord | None:
-        return self._store.agents.by_id(tx, name)
+        return self.store.agents.by_id(tx, name)
 
     async def _views(self, id: str | None = None) -> Sequence[tuple[int, AgentView]]:
         """Return agents with their positions and the counts of the last 24 hours."""
         try:
-            await self._traffic.advance()
+            await self.traffic.advance()
         except StoreUnavailable:
             pass  # the sums so far are better than nothing
-        now_at = self._clock.now_at()
+        now_at = self.clock.now_at()
 
         def work(tx: Transaction) -> Sequence[tuple[int, AgentView]]:
-            sums = self._traffic.last_day(tx, "agent", now_at)
+            sums = self.traffic.last_day(tx, "agent", now_at)
             counts: dict[str, tuple[int, int]] = {}
             for name, one in sums.items():
                 requests, blocks = counts.get(fold_name(name), (0, 0))
                 counts[fold_name(name)] = (requests + one.requests, blocks + one.blocks)
             found = []
-            for position, record in self._store.agents.positions(tx):
+            for position, record in self.store.agents.positions(tx):
                 if id in (None, record.id):
                     requests, blocks = counts.get(record.folded, (0, 0))
                     found.append((position, view(record, now_at, requests=requests, blocks=blocks)))
             return found
 
-        return await self._store.db.read(work)
+        return await self.store.db.read(work)
 
     def _described(self, principal: Principal, wanted: WantedAgent, source: AgentSource) -> AgentRecord:
         """Return the record of a new agent."""
         name = clean_name(wanted.name or "")
         if not name:
             raise InvalidRequest("name is missing.", param="name")
-        now_at = self._clock.now_at()
+        now_at = self.clock.now_at()
         blank = AgentRecord(
-            id=self._ids.new("agt"),
+            id=self.ids.new("agt"),
             name=name,
             folded=fold_name(name),
             source=source,
-            origin=self._store.traffic.origin,
+            origin=self.store.traffic.origin,
             created_at=now_at,
             created_by=principal.name,
         )
@@ -225,7 +221,7 @@ class Agents(Resource[AgentRecord]):
     ) -> AgentRecord:
         record = super()._insert(tx, principal, context, record, action=action)
         if record.blocked_at is not None:
-            self._store.agents.decide(tx, record)
+            self.store.agents.decide(tx, record)
         return record
 
     def _apply(
@@ -237,16 +233,16 @@ class Agents(Resource[AgentRecord]):
         wanted: WantedAgent,
     ) -> bool:
         """Write and audit a change, and return whether there was one."""
-        after = _changed(before, wanted, self._clock.now_at())
+        after = _changed(before, wanted, self.clock.now_at())
         if after == before:
             return False
         after = replace(after, version=before.version + 1)
         action = "changed"
         if (before.blocked_at is None) is not (after.blocked_at is None):
-            self._store.agents.decide(tx, after)
+            self.store.agents.decide(tx, after)
             action = "unblocked" if after.blocked_at is None else "blocked"
         else:
-            self._store.agents.change(tx, after)
+            self.store.agents.change(tx, after)
             if after.retired_at is not None and before.retired_at is None:
                 action = "retired"
         self._append(tx, action, principal, context, id=before.id, before=self._shown(before), after=self._shown(after))

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from gateway import field_types
-from gateway.clock import Clock, Ids
 from gateway.domain.budgets import (
     DEFAULT_SOFT_PCT,
     MAX_AMOUNT,
@@ -22,12 +21,10 @@ from gateway.domain.prices import to_micro
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest
 from gateway.schema import Bounds, check
-from gateway.services.audit import Audit
 from gateway.services.resource import Resource, check_future, find_key, patched
 from gateway.services.spending import Spending
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
-from gateway.store.store import Store
 
 MAX_NAME_CHARS = 100
 MAX_VALUE_CHARS = 256
@@ -75,6 +72,7 @@ class WantedOverride:
     version: int | None = None
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Budgets(Resource[Budget]):
     """The budgets of this gateway. A new one counts requests from now on; a changed one keeps what was spent."""
 
@@ -84,17 +82,15 @@ class Budgets(Resource[Budget]):
     most = MAX_BUDGETS
     audited = ("name", "scope", "scope_value", "unit", "window", "soft_pct", "action")
 
-    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, spending: Spending) -> None:
-        super().__init__(store=store, clock=clock, ids=ids, audit=audit)
-        self._spending = spending
+    spending: Spending
 
     async def standings(self) -> tuple[Standing, ...]:
         """Return the state of every budget in its period, oldest budget first."""
 
         def work(tx: Transaction) -> tuple[Standing, ...]:
-            return tuple(self._result(tx, one) for one in self._store.budgets.all(tx))
+            return tuple(self._result(tx, one) for one in self.store.budgets.all(tx))
 
-        return await self._store.db.read(work)
+        return await self.store.db.read(work)
 
     async def standing(self, name: str) -> Standing:
         """Return the state of one budget.
@@ -102,15 +98,15 @@ class Budgets(Resource[Budget]):
         Raises:
             NotFound: there is none.
         """
-        return await self._store.db.read(lambda tx: self._result(tx, self.find(tx, name)))
+        return await self.store.db.read(lambda tx: self._result(tx, self.find(tx, name)))
 
     def _made(self, tx: AuthorityTransaction, principal: Principal, new: WantedBudget) -> Budget:
         value = _checked_value(new)
         amount = amount_of(new.limit, new.unit)
         if new.scope is BudgetScope.KEY:
-            value = find_key(self._store, tx, value or "", param="scope_value").id
+            value = find_key(self.store, tx, value or "", param="scope_value").id
         return Budget(
-            id=self._ids.new("bud"),
+            id=self.ids.new("bud"),
             name=new.name.strip(),
             scope=new.scope,
             scope_value=value,
@@ -119,7 +115,7 @@ class Budgets(Resource[Budget]):
             window=new.window,
             soft_pct=new.soft_pct,
             action=new.action,
-            created_at=self._clock.now_at(),
+            created_at=self.clock.now_at(),
             created_by=principal.name,
         )
 
@@ -131,7 +127,7 @@ class Budgets(Resource[Budget]):
         return patched(before, changes, name=name, limit_amount=limit)
 
     def _result(self, tx: Transaction, record: Budget) -> Standing:
-        return self._store.budgets.standing(tx, record, self._clock.now_at())
+        return self.store.budgets.standing(tx, record, self.clock.now_at())
 
     async def override(
         self, principal: Principal, name: str, wanted: WantedOverride | None, context: RequestContext
@@ -152,7 +148,7 @@ class Budgets(Resource[Budget]):
             amount = _amount(wanted.limit, before)
             if amount <= before.limit_amount:
                 raise Conflict("An override must be higher than the limit of the budget.", param="limit")
-            check_future(wanted.until_at, self._clock.now_at(), param="until", days=MAX_OVERRIDE_DAYS)
+            check_future(wanted.until_at, self.clock.now_at(), param="until", days=MAX_OVERRIDE_DAYS)
             override = Override(
                 amount=amount, until_at=wanted.until_at, reason=wanted.reason.strip(), by=principal.name
             )
@@ -162,7 +158,7 @@ class Budgets(Resource[Budget]):
             version, action = (wanted.version, "overridden") if wanted else (None, "override_ended")
             return self._result(tx, self._update(tx, principal, context, name, version, changed, action=action))
 
-        return await self._audit.commit_authority(work)
+        return await self.audit.commit_authority(work)
 
     async def remove(self, principal: Principal, name: str, context: RequestContext) -> Standing:
         """Remove a budget with its counts, and return its last state.
@@ -173,21 +169,21 @@ class Budgets(Resource[Budget]):
 
         def work(tx: AuthorityTransaction) -> Standing:
             standing = self._result(tx, self.find(tx, name))
-            self._store.budgets.remove(tx, name)
-            self._spending.end_alerts(tx, name, self._clock.now_at(), "The budget was removed.")
+            self.store.budgets.remove(tx, name)
+            self.spending.end_alerts(tx, name, self.clock.now_at(), "The budget was removed.")
             before = self._shown(standing.budget) | {"spent": standing.spent}
             self._append(tx, "removed", principal, context, id=name, before=before)
             return standing
 
-        return await self._audit.commit_authority(work)
+        return await self.audit.commit_authority(work)
 
     def _write(self, tx: AuthorityTransaction, before: Budget, after: Budget) -> None:
-        now_at = self._clock.now_at()
+        now_at = self.clock.now_at()
         has_room = after.effective_amount(now_at) > before.effective_amount(now_at)
-        self._store.budgets.change(tx, after)
+        self.store.budgets.change(tx, after)
         if has_room:
-            self._store.budgets.forget_alerts(tx, after.id)
-            self._spending.end_alerts(tx, after.id, now_at, "The limit was raised.")
+            self.store.budgets.forget_alerts(tx, after.id)
+            self.spending.end_alerts(tx, after.id, now_at, "The limit was raised.")
 
     def _shown(self, record: Budget) -> dict[str, object]:
         shown = super()._shown(record) | {"limit": shown_amount(record.limit_amount, record.unit)}

@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
-from gateway.clock import Clock, Ids
+from gateway.clock import Clock
 from gateway.domain.addresses import (
     BASE_URL_PROMISE,
     MAX_URL_CHARS,
@@ -35,19 +35,16 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.providers import read_key
 from gateway.errors import Conflict, GatewayError, InvalidRequest
 from gateway.field_types import PlainName, read_plain_name
-from gateway.log import Log
 from gateway.outputs.delivery import Delivery, DeliveryFailed
 from gateway.outputs.jsonlines import JsonLines
 from gateway.outputs.syslog import Syslog
 from gateway.outputs.webhook import Post, Webhook
 from gateway.schema import Bounds, check
-from gateway.services.audit import Audit
 from gateway.services.provider_keys import ProviderKeys
-from gateway.services.resource import Resource, patched
-from gateway.services.typed_keys import STORED, TypedKeys
+from gateway.services.resource import patched
+from gateway.services.typed_keys import STORED, KeyedResource
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
-from gateway.store.store import Store
 
 MAX_OUTPUTS = 20
 EVENTS_FOLDER = "events"
@@ -119,7 +116,7 @@ class EventSinks:
 
     def __init__(self, *, post: Post, clock: Clock, secrets: ProviderKeys, folder: str | None, sender: str) -> None:
         self._post = post
-        self._clock = clock
+        self.clock = clock
         self.secrets = secrets
         self._folder = folder
         self._sender = sender
@@ -133,7 +130,7 @@ class EventSinks:
         allow = may_connect_privately if output.allow_private else may_connect
         match output.kind:
             case OutputKind.WEBHOOK:
-                return Webhook(self._post, output.target, key=self._key(output), clock=self._clock, allow_address=allow)
+                return Webhook(self._post, output.target, key=self._key(output), clock=self.clock, allow_address=allow)
             case OutputKind.SYSLOG:
                 way, host, port = read_syslog_target(output.target)
                 return Syslog(way, host, port, sender=self._sender, allow_address=allow)
@@ -149,7 +146,8 @@ class EventSinks:
             raise DeliveryFailed(f"The webhook cannot be signed. {error.message}") from error
 
 
-class EventOutputs(Resource[EventOutput]):
+@dataclass(kw_only=True, eq=False, repr=False)
+class EventOutputs(KeyedResource[EventOutput]):
     """The event outputs of this database. Their changes are no changes of authority: the generation stays."""
 
     noun, nouns = "event output", "event outputs"
@@ -158,25 +156,17 @@ class EventOutputs(Resource[EventOutput]):
     most = MAX_OUTPUTS
     audited = ("name", "kind", "target", "kinds", "min_severity", "allow_private", "enabled")
 
-    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, log: Log, sinks: EventSinks) -> None:
-        super().__init__(store=store, clock=clock, ids=ids, audit=audit)
-        self._sinks = sinks
-        self._typed_keys = TypedKeys(
-            store=store,
-            audit=audit,
-            log=log,
-            noun="event_output",
-            references=lambda tx: [one.secret for one in store.event_outputs.all(tx)],
-        )
+    key_field = "secret"
+    sinks: EventSinks
 
     async def list_waiting(self) -> tuple[tuple[EventOutput, int], ...]:
         """Return all outputs, oldest first, each with the number of its waiting events."""
 
         def work(tx: Transaction) -> tuple[tuple[EventOutput, int], ...]:
-            newest = self._store.audit.newest_position(tx), self._store.alerts.newest_position(tx)
-            return tuple((one, _waiting(one, *newest)) for one in self._store.event_outputs.all(tx))
+            newest = self.store.audit.newest_position(tx), self.store.alerts.newest_position(tx)
+            return tuple((one, _waiting(one, *newest)) for one in self.store.event_outputs.all(tx))
 
-        return await self._store.db.read(work)
+        return await self.store.db.read(work)
 
     async def create(self, principal: Principal, new: NewOutput, context: RequestContext) -> CreatedOutput:
         """Create an output. It begins with the next event.
@@ -188,25 +178,25 @@ class EventOutputs(Resource[EventOutput]):
         check(new)
         made = None
         if new.kind is OutputKind.WEBHOOK and new.secret is None:
-            made = SECRET_PREFIX + base64.b64encode(self._ids.random_bytes(SECRET_BYTES)).decode()
+            made = SECRET_PREFIX + base64.b64encode(self.ids.random_bytes(SECRET_BYTES)).decode()
             new = replace(new, secret=made)
         blank = EventOutput(
-            id=self._ids.new("out"),
+            id=self.ids.new("out"),
             name="",
             kind=new.kind,
             target="",
-            created_at=self._clock.now_at(),
+            created_at=self.clock.now_at(),
             created_by=principal.name,
         )
-        reference = f"{STORED}{self._ids.new('key')}"
+        reference = f"{STORED}{self.ids.new('key')}"
         record = self._patched(blank, new, reference)
 
         def work(tx: AuthorityTransaction) -> EventOutput:
             self._check_name(self._of_name(tx, record.name), record)
-            audit, alert = self._store.audit.newest_position(tx), self._store.alerts.newest_position(tx)
+            audit, alert = self.store.audit.newest_position(tx), self.store.alerts.newest_position(tx)
             return self._insert(tx, principal, context, replace(record, audit_position=audit, alert_position=alert))
 
-        return CreatedOutput(await self._typed_keys.commit(work, record.secret, new.secret), made)
+        return CreatedOutput(await self._commit_with_key(work, record.secret, new.secret), made)
 
     async def change(
         self, principal: Principal, name: str, changes: ChangedOutput, context: RequestContext
@@ -218,7 +208,7 @@ class EventOutputs(Resource[EventOutput]):
             Conflict: another version, the name is taken, or the field does not fit the kind of the output.
         """
         check(changes)
-        reference = f"{STORED}{self._ids.new('key')}"
+        reference = f"{STORED}{self.ids.new('key')}"
 
         def work(tx: AuthorityTransaction) -> EventOutput:
             def changed(before: EventOutput) -> EventOutput:
@@ -230,7 +220,7 @@ class EventOutputs(Resource[EventOutput]):
             return self._update(tx, principal, context, name, changes.version, changed)
 
         key = None if changes.secret is None or changes.secret.startswith(_REFERENCES) else changes.secret
-        return await self._typed_keys.commit(work, reference, key)
+        return await self._commit_with_key(work, reference, key)
 
     async def test(self, principal: Principal, name: str, context: RequestContext) -> Tried:
         """Send one test event past the queue and the filters, and return the result.
@@ -238,34 +228,34 @@ class EventOutputs(Resource[EventOutput]):
         Raises:
             NotFound: there is none. AuditUnavailable: nothing was sent.
         """
-        output = await self._store.db.read(lambda tx: self.find(tx, name))
-        now_at = self._clock.now_at()
+        output = await self.store.db.read(lambda tx: self.find(tx, name))
+        now_at = self.clock.now_at()
         data = {"message": "A test of this event output.", "output": output.name, "sent_by": principal.name}
-        event = OutEvent(self._ids.new("evt"), "test", EventSeverity.INFO, now_at, data)
-        await self._audit.commit(lambda tx: self._append(tx, "tested", principal, context, id=output.id))
-        started_seconds = self._clock.monotonic_seconds()
+        event = OutEvent(self.ids.new("evt"), "test", EventSeverity.INFO, now_at, data)
+        await self.audit.commit(lambda tx: self._append(tx, "tested", principal, context, id=output.id))
+        started_seconds = self.clock.monotonic_seconds()
         reason = None
         try:
-            sink = self._sinks.open(output)
+            sink = self.sinks.open(output)
             try:
                 await sink.deliver(event)
             finally:
                 await sink.aclose()
         except DeliveryFailed as error:
             reason = error.message
-        elapsed_ms = round((self._clock.monotonic_seconds() - started_seconds) * 1000, 1)
+        elapsed_ms = round((self.clock.monotonic_seconds() - started_seconds) * 1000, 1)
         return Tried(reason is None, reason, elapsed_ms)
 
     def _write(self, tx: Transaction, before: EventOutput, after: EventOutput) -> None:
-        self._store.event_outputs.change(tx, after)
+        self.store.event_outputs.change(tx, after)
         if before.secret != after.secret:
-            self._typed_keys.drop(tx, before.secret, before.name)
+            self._drop_key(tx, before)
 
     def _check_removal(self, tx: AuthorityTransaction, record: EventOutput) -> None:
-        self._typed_keys.drop(tx, record.secret, record.name)
+        self._drop_key(tx, record)
 
     def _of_name(self, tx: Transaction, name: str) -> EventOutput | None:
-        return next((one for one in self._store.event_outputs.all(tx) if one.name.lower() == name.lower()), None)
+        return next((one for one in self.store.event_outputs.all(tx) if one.name.lower() == name.lower()), None)
 
     def _patched(self, record: EventOutput, wanted: NewOutput | ChangedOutput, reference: str) -> EventOutput:
         """Return the record with its changes, checked. reference: of a secret that the gateway keeps."""
@@ -278,7 +268,7 @@ class EventOutputs(Resource[EventOutput]):
         )
         if wanted.secret is not None:
             secret = _reference(after, wanted.secret, reference)
-            self._sinks.secrets.check(secret, param="secret")
+            self.sinks.secrets.check(secret, param="secret")
             after = replace(after, secret=secret)
         try:
             return replace(after, target=_read_target(after))

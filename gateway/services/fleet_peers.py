@@ -6,7 +6,6 @@ from typing import Annotated, TypeVar
 
 import anyio
 
-from gateway.clock import Clock, Ids
 from gateway.domain.addresses import (
     BASE_URL_PROMISE,
     MAX_URL_CHARS,
@@ -21,16 +20,12 @@ from gateway.domain.providers import KEY_PROMISE, MAX_KEY_BYTES, read_key
 from gateway.errors import GatewayError, InvalidRequest
 from gateway.field_types import line
 from gateway.llm.upstream import JsonReader
-from gateway.log import Log
 from gateway.schema import Bounds, check
-from gateway.services.audit import Audit
 from gateway.services.fleet import Fleet
 from gateway.services.provider_keys import ProviderKeys
-from gateway.services.resource import Resource
-from gateway.services.typed_keys import STORED, TypedKeys
+from gateway.services.typed_keys import STORED, KeyedResource
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
-from gateway.store.store import Store
 
 PEER_SECONDS = 5.0
 _AT_ONCE = 8
@@ -61,7 +56,8 @@ class WantedPeer:
     allow_private: bool = False
 
 
-class FleetPeers(Resource[Peer]):
+@dataclass(kw_only=True, eq=False, repr=False)
+class FleetPeers(KeyedResource[Peer]):
     """The peers of this gateway."""
 
     noun, nouns = "peer", "peers"
@@ -69,31 +65,10 @@ class FleetPeers(Resource[Peer]):
     repository = "peers"
     most = MAX_PEERS
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        clock: Clock,
-        ids: Ids,
-        audit: Audit,
-        log: Log,
-        fleet: Fleet,
-        reader: JsonReader,
-        resolve: Resolve,
-        keys: ProviderKeys,
-    ) -> None:
-        super().__init__(store=store, clock=clock, ids=ids, audit=audit)
-        self._fleet = fleet
-        self._reader = reader
-        self._resolve = resolve
-        self._keys = keys
-        self._typed_keys = TypedKeys(
-            store=store,
-            audit=audit,
-            log=log,
-            noun="fleet_peer",
-            references=lambda tx: [one.key_reference for one in store.peers.all(tx)],
-        )
+    fleet: Fleet
+    reader: JsonReader
+    resolve: Resolve
+    keys: ProviderKeys
 
     async def create(self, principal: Principal, new: WantedPeer, context: RequestContext) -> Peer:
         """Create a peer and ask it once. Without an answer the peer is kept, and its record shows the problem.
@@ -103,20 +78,20 @@ class FleetPeers(Resource[Peer]):
             AuditUnavailable: it was not created.
         """
         peer, key = self._checked(principal, new)
-        for address in await self._resolve(peer.url):
+        for address in await self.resolve(peer.url):
             _named("url", check_host, address, allow_private=peer.allow_private)
 
         def work(tx: AuthorityTransaction) -> Peer:
-            same = [one for one in self._store.peers.all(tx) if one.folded == peer.folded]
+            same = [one for one in self.store.peers.all(tx) if one.folded == peer.folded]
             self._check_name(next(iter(same), None), peer)
             return self._insert(tx, principal, context, peer)
 
-        return await self._ask(await self._typed_keys.commit(work, peer.key_reference, key))
+        return await self._ask(await self._commit_with_key(work, peer.key_reference, key))
 
     def _check_removal(self, tx: AuthorityTransaction, record: Peer) -> None:
-        self._typed_keys.drop(tx, record.key_reference, record.name)
-        now_at = self._clock.now_at()
-        self._fleet.track(tx, record.id, record.name, now_at, now_at)
+        self._drop_key(tx, record)
+        now_at = self.clock.now_at()
+        self.fleet.track(tx, record.id, record.name, now_at, now_at)
 
     def _shown(self, record: Peer) -> dict[str, object]:
         shown = {"name": record.name, "url": record.url, "allow_private": record.allow_private}
@@ -139,27 +114,27 @@ class FleetPeers(Resource[Peer]):
         after = await self._answered(peer)
 
         def work(tx: Transaction) -> None:
-            if self._store.peers.change(tx, after):
+            if self.store.peers.change(tx, after):
                 heard_at = peer.created_at if after.answered_at is None else after.answered_at
-                self._fleet.track(tx, after.id, after.name, heard_at, self._clock.now_at())
+                self.fleet.track(tx, after.id, after.name, heard_at, self.clock.now_at())
 
-        await self._store.db.write(work)
+        await self.store.db.write(work)
         return after
 
     async def _answered(self, peer: Peer) -> Peer:
         """Return the peer with its answer or its problem."""
         allow = may_connect_privately if peer.allow_private else may_connect
         try:
-            key = self._keys.read(peer.key_reference) or ""
+            key = self.keys.read(peer.key_reference) or ""
             with anyio.fail_after(2 * PEER_SECONDS):
-                value = await self._reader.get(peer.url + _PATH, key=key, seconds=PEER_SECONDS, allow_address=allow)
+                value = await self.reader.get(peer.url + _PATH, key=key, seconds=PEER_SECONDS, allow_address=allow)
             instances = read_answer(value)
         except (GatewayError, ValueError) as error:
             problem = error.message if isinstance(error, GatewayError) else str(error)
-            return replace(peer, asked_at=self._clock.now_at(), problem=problem[:_PROBLEM_CHARS])
+            return replace(peer, asked_at=self.clock.now_at(), problem=problem[:_PROBLEM_CHARS])
         except TimeoutError:
-            return replace(peer, asked_at=self._clock.now_at(), problem="it did not answer in time")
-        now_at = self._clock.now_at()
+            return replace(peer, asked_at=self.clock.now_at(), problem="it did not answer in time")
+        now_at = self.clock.now_at()
         return replace(peer, asked_at=now_at, answered_at=now_at, problem=None, instances=instances)
 
     def _checked(self, principal: Principal, wanted: WantedPeer) -> tuple[Peer, str | None]:
@@ -168,8 +143,8 @@ class FleetPeers(Resource[Peer]):
         name = wanted.name.strip()
         url = _named("url", read_base_url, wanted.url, allow_private=wanted.allow_private)
         reference, key = read_key(wanted.api_key)
-        self._keys.check(reference, param="api_key")
-        peer_id = self._ids.new("peer")
+        self.keys.check(reference, param="api_key")
+        peer_id = self.ids.new("peer")
         peer = Peer(
             id=peer_id,
             name=name,
@@ -177,7 +152,7 @@ class FleetPeers(Resource[Peer]):
             url=url,
             key_reference=reference or f"{STORED}{peer_id}",
             allow_private=wanted.allow_private,
-            created_at=self._clock.now_at(),
+            created_at=self.clock.now_at(),
             created_by=principal.name,
         )
         return peer, key

@@ -40,17 +40,17 @@ class Keys(Resource[KeyRecord]):
             AuditUnavailable: the key was not created.
         """
         key, insert = self.prepare(principal, new, context)
-        return CreatedKey(key=key, record=await self._audit.commit_authority(insert))
+        return CreatedKey(key=key, record=await self.audit.commit_authority(insert))
 
     def prepare(
         self, principal: Principal, new: NewKey, context: RequestContext
     ) -> tuple[str, Callable[[AuthorityTransaction], KeyRecord]]:
         """Return the text of a new key, and the work that inserts it in a transaction. Raises what `create` does."""
-        now_at = self._clock.now_at()
+        now_at = self.clock.now_at()
         check(new)
         check_future(new.expires_at, now_at)
         _check_grant(principal, new.scopes)
-        key = make_key(self._ids.random_bytes(KEY_RANDOM_BYTES))
+        key = make_key(self.ids.random_bytes(KEY_RANDOM_BYTES))
 
         def work(tx: AuthorityTransaction) -> KeyRecord:
             policy = self._policy(tx, new.policy)
@@ -88,9 +88,9 @@ class Keys(Resource[KeyRecord]):
         """
         if not 0 <= grace_seconds <= MAX_GRACE_SECONDS:
             raise InvalidRequest(f"grace_seconds must be 0 to {MAX_GRACE_SECONDS}.", param="grace_seconds")
-        now_at = self._clock.now_at()
+        now_at = self.clock.now_at()
         revoked_at = now_at + grace_seconds * 1000
-        key = make_key(self._ids.random_bytes(KEY_RANDOM_BYTES))
+        key = make_key(self.ids.random_bytes(KEY_RANDOM_BYTES))
 
         def work(tx: AuthorityTransaction) -> CreatedKey:
             old = self.find(tx, name)
@@ -111,14 +111,14 @@ class Keys(Resource[KeyRecord]):
                 models=old.models,
                 lineage=old.lineage or old.id,
             )
-            self._store.keys.insert(tx, record)
-            self._store.keys.revoke(tx, old.id, now_at=now_at, revoked_at=revoked_at)
+            self.store.keys.insert(tx, record)
+            self.store.keys.revoke(tx, old.id, now_at=now_at, revoked_at=revoked_at)
             after = {"rotated_to": record.id, "revoked_at": revoked_at}
             details = {"name": old.name, "prefix": old.prefix, "new_prefix": record.prefix}
             self._append(tx, "rotated", principal, context, id=old.id, after=after, details=details)
             return CreatedKey(key=key, record=record)
 
-        return await self._audit.commit_authority(work)
+        return await self.audit.commit_authority(work)
 
     async def revoke(self, principal: Principal, name: str, context: RequestContext) -> KeyRecord:
         """Revoke a key and return its record. Every process on this database refuses it at once.
@@ -127,23 +127,23 @@ class Keys(Resource[KeyRecord]):
             NotFound: there is none. Conflict: it is revoked already, or several keys have this prefix.
             AuditUnavailable: the key was not revoked.
         """
-        now_at = self._clock.now_at()
+        now_at = self.clock.now_at()
 
         def work(tx: AuthorityTransaction) -> KeyRecord:
             record = self.find(tx, name)
-            if not self._store.keys.revoke(tx, record.id, now_at=now_at):
+            if not self.store.keys.revoke(tx, record.id, now_at=now_at):
                 raise Conflict(f"The key {record.id} is revoked already.")
             shown = {"before": {"status": record.status(now_at)}, "after": {"status": "revoked"}}
             details = {"name": record.name, "prefix": record.prefix}
             self._append(tx, "revoked", principal, context, id=record.id, details=details, **shown)
             return self.find(tx, record.id)
 
-        return await self._audit.commit_authority(work)
+        return await self.audit.commit_authority(work)
 
     def _changed(
         self, tx: AuthorityTransaction, principal: Principal, before: KeyRecord, changes: ChangedKey
     ) -> KeyRecord:
-        now_at = self._clock.now_at()
+        now_at = self.clock.now_at()
         if changes.expires_at != KEEP_AT:
             check_future(changes.expires_at, now_at)
         if before.status(now_at) == "revoked":
@@ -163,7 +163,7 @@ class Keys(Resource[KeyRecord]):
 
     def _record(self, principal: Principal, key: str, **fields: Any) -> KeyRecord:
         """Return the record of a new key. fields: checked."""
-        key_id = self._ids.new("key")
+        key_id = self.ids.new("key")
         return KeyRecord(
             **{"lineage": key_id}
             | fields
@@ -171,7 +171,7 @@ class Keys(Resource[KeyRecord]):
                 "id": key_id,
                 "prefix": prefix_of(key),
                 "digest": hash_key(key),
-                "created_at": self._clock.now_at(),
+                "created_at": self.clock.now_at(),
                 "created_by": principal.name,
             }
         )
@@ -179,15 +179,15 @@ class Keys(Resource[KeyRecord]):
     def _policy(self, tx: Transaction, id_or_name: str | None) -> str | None:
         if id_or_name is None:
             return None
-        found = self._store.policies.find(tx, id_or_name)
+        found = self.store.policies.find(tx, id_or_name)
         if found is None:
             raise Conflict("policy must be the id or the name of a policy.", param="policy")
         return found.id
 
     def _lookup(self, tx: Transaction, name: str) -> KeyRecord | None:
         if name.startswith("key_"):
-            return self._store.keys.by_id(tx, name)
-        records = self._store.keys.by_prefix(tx, name)
+            return self.store.keys.by_id(tx, name)
+        records = self.store.keys.by_prefix(tx, name)
         if len(records) > 1:
             raise Conflict("Several keys have this prefix; name the key by its id.")
         return records[0] if records else None

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated
 
-from gateway.clock import Clock, Ids
 from gateway.domain.policies import (
     MAX_CAPTURE_DAYS,
     Capture,
@@ -18,13 +17,11 @@ from gateway.domain.principals import Principal
 from gateway.errors import Conflict, PermissionDenied
 from gateway.field_types import PlainName, read_plain_name
 from gateway.schema import Bounds, check
-from gateway.services.audit import Audit
 from gateway.services.resource import Resource, patched
 from gateway.shield.detections import CATEGORIES
 from gateway.shield.scoring import HIGHEST_SCORE, Action
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
-from gateway.store.store import Store
 
 _NO_POLICY = "The policy of this API key does not exist, so the key is refused. Give the key another policy."
 
@@ -58,13 +55,13 @@ class Policies(Resource[PolicyRecord]):
     most = 1000
     audited = tuple(one.name for one in fields(WantedPolicy) if one.name != "version")
 
-    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit) -> None:
-        super().__init__(store=store, clock=clock, ids=ids, audit=audit)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._known: dict[str, ShieldPolicy] = {}
 
     def refresh(self) -> None:
         """Read the policies again. Raises StoreUnavailable."""
-        records = self._store.db.read_now(self._store.policies.all)
+        records = self.store.db.read_now(self.store.policies.all)
         self._known = {record.id: record.shield_policy() for record in records}
 
     def of(self, principal: Principal, default: ShieldPolicy) -> ShieldPolicy:
@@ -88,12 +85,10 @@ class Policies(Resource[PolicyRecord]):
         return _checked(PolicyRecord(id="", name="draft", created_at=0, created_by=""), wanted).shield_policy()
 
     def _lookup(self, tx: Transaction, name: str) -> PolicyRecord | None:
-        return self._store.policies.find(tx, name)
+        return self.store.policies.find(tx, name)
 
     def _made(self, tx: AuthorityTransaction, principal: Principal, new: WantedPolicy) -> PolicyRecord:
-        blank = PolicyRecord(
-            id=self._ids.new("pol"), name="", created_at=self._clock.now_at(), created_by=principal.name
-        )
+        blank = PolicyRecord(id=self.ids.new("pol"), name="", created_at=self.clock.now_at(), created_by=principal.name)
         return self._changed(tx, principal, blank, new)
 
     def _changed(
@@ -104,7 +99,7 @@ class Policies(Resource[PolicyRecord]):
         return after
 
     def _check_removal(self, tx: AuthorityTransaction, record: PolicyRecord) -> None:
-        if self._store.keys.count_of_policy(tx, record.id, now_at=self._clock.now_at()):
+        if self.store.keys.count_of_policy(tx, record.id, now_at=self.clock.now_at()):
             raise Conflict("API keys have this policy; give them another one first.")
 
 

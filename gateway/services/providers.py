@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated
 from urllib.parse import SplitResult, urlsplit
 
-from gateway.clock import Clock, Ids
 from gateway.domain.addresses import BASE_URL_PROMISE, MAX_URL_CHARS, check_host, read_base_url
 from gateway.domain.keys import KEEP_TEXT
 from gateway.domain.prices import MAX_REPLY_TOKENS, MAX_USD, Price, to_micro
@@ -27,16 +26,13 @@ from gateway.domain.providers import (
 )
 from gateway.errors import Conflict, InvalidRequest
 from gateway.field_types import PlainName, glob, read_plain_name
-from gateway.log import Log
 from gateway.schema import Bounds, check
-from gateway.services.audit import Audit
 from gateway.services.circuits import Circuits
 from gateway.services.provider_keys import ProviderKeys
-from gateway.services.resource import Resource, check_version, patched
-from gateway.services.typed_keys import STORED, TypedKeys
+from gateway.services.resource import check_version, patched
+from gateway.services.typed_keys import STORED, KeyedResource
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
-from gateway.store.store import Store
 
 Resolve = Callable[[str], Awaitable[Sequence[str]]]
 """From a base URL to the present addresses of its host; none if they cannot be resolved."""
@@ -107,7 +103,8 @@ class NewProvider(ChangedProvider):
     version: None = field(default=None, metadata={"json_name": None})
 
 
-class Providers(Resource[Provider]):
+@dataclass(kw_only=True, eq=False, repr=False)
+class Providers(KeyedResource[Provider]):
     """The providers of this gateway. A change applies to the next prompt, in every process."""
 
     noun, nouns = "provider", "providers"
@@ -119,29 +116,9 @@ class Providers(Resource[Provider]):
         "allow_private",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        clock: Clock,
-        ids: Ids,
-        audit: Audit,
-        circuits: Circuits,
-        keys: ProviderKeys,
-        resolve: Resolve,
-        log: Log,
-    ) -> None:
-        super().__init__(store=store, clock=clock, ids=ids, audit=audit)
-        self._circuits = circuits
-        self._keys = keys
-        self._resolve = resolve
-        self._typed_keys = TypedKeys(
-            store=store,
-            audit=audit,
-            log=log,
-            noun="provider",
-            references=lambda tx: [one.key_reference for one in store.providers.all(tx)],
-        )
+    circuits: Circuits
+    keys: ProviderKeys
+    resolve: Resolve
 
     async def create(self, principal: Principal, new: NewProvider, context: RequestContext) -> Provider:
         """Create a provider.
@@ -151,10 +128,10 @@ class Providers(Resource[Provider]):
             AuditUnavailable: it was not created.
         """
         blank = Provider(
-            id=self._ids.new("prv"),
+            id=self.ids.new("prv"),
             name="",
             type=new.type,
-            created_at=self._clock.now_at(),
+            created_at=self.clock.now_at(),
             created_by=principal.name,
         )
         record, key = self._patched(blank, new)
@@ -164,7 +141,7 @@ class Providers(Resource[Provider]):
             self._check_name(self._lookup(tx, record.name), record)
             return self._insert(tx, principal, context, record)
 
-        return await self._typed_keys.commit(work, record.key_reference, key)
+        return await self._commit_with_key(work, record.key_reference, key)
 
     async def change(
         self, principal: Principal, name: str, changes: ChangedProvider, context: RequestContext
@@ -197,32 +174,32 @@ class Providers(Resource[Provider]):
             # The version is that of the record that was checked, so that no other change in between is lost.
             return self._update(tx, principal, context, known.id, known.version, changed)
 
-        return await self._typed_keys.commit(work, after.key_reference, key)
+        return await self._commit_with_key(work, after.key_reference, key)
 
     async def record_test(
         self, principal: Principal, provider: Provider, context: RequestContext, *, error: str | None
     ) -> None:
         """Record a test of a provider. error: why it failed, or None. Raises AuditUnavailable."""
         details = {"ok": error is None, "error": error}
-        await self._audit.commit(
+        await self.audit.commit(
             lambda tx: self._append(tx, "tested", principal, context, id=provider.id, details=details)
         )
 
     def _lookup(self, tx: Transaction, name: str) -> Provider | None:
-        return self._store.providers.find(tx, name)
+        return self.store.providers.find(tx, name)
 
     def _write(self, tx: AuthorityTransaction, before: Provider, after: Provider) -> dict[str, object] | None:
-        self._store.providers.change(tx, after)
+        self.store.providers.change(tx, after)
         if not after.enabled:
-            self._circuits.end_alert(tx, after, "The provider was disabled.")
+            self.circuits.end_alert(tx, after, "The provider was disabled.")
         if before.key_reference == after.key_reference:
             return None
-        self._typed_keys.drop(tx, before.key_reference, before.name)
+        self._drop_key(tx, before)
         return {"api_key": "replaced"}
 
     def _check_removal(self, tx: AuthorityTransaction, record: Provider) -> None:
-        self._typed_keys.drop(tx, record.key_reference, record.name)
-        self._circuits.end_alert(tx, record, "The provider was removed.")
+        self._drop_key(tx, record)
+        self.circuits.end_alert(tx, record, "The provider was removed.")
 
     def _shown(self, record: Provider) -> dict[str, object]:
         prices = {model: [price.input, price.output] for model, price in record.prices.items()}
@@ -235,8 +212,8 @@ class Providers(Resource[Provider]):
         if changes.api_key != KEEP_TEXT:
             reference, key = (None, None) if changes.api_key is None else read_key(changes.api_key)
             if key is not None:
-                reference = f"{STORED}{self._ids.new('key')}"
-            self._keys.check(reference, param="api_key")
+                reference = f"{STORED}{self.ids.new('key')}"
+            self.keys.check(reference, param="api_key")
         after = patched(
             record,
             changes,
@@ -256,7 +233,7 @@ class Providers(Resource[Provider]):
         """Resolve the host now, so that a mistake shows at once. Each connection checks the addresses again."""
         if record.base_url is None:
             return
-        for address in await self._resolve(record.base_url):
+        for address in await self.resolve(record.base_url):
             check_host(address, allow_private=record.allow_private)
 
 

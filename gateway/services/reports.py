@@ -9,7 +9,6 @@ from typing import Annotated
 import anyio
 import anyio.to_thread
 
-from gateway.clock import Clock, Ids
 from gateway.domain.posture import PosturePoint
 from gateway.domain.principals import Principal, RequestContext, local
 from gateway.domain.report_text import write_report
@@ -28,12 +27,10 @@ from gateway.domain.reports import (
 )
 from gateway.errors import Conflict, NotFound, PermissionDenied
 from gateway.schema import Bounds, ByTime
-from gateway.services.audit import Audit
 from gateway.services.report_sections import SECTIONS, Source
 from gateway.services.resource import Resource, patched
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
-from gateway.store.store import Store
 from gateway.strict_json import TIME_PATTERN, read_time
 
 Progress = Callable[[int, int], Awaitable[None]]
@@ -82,17 +79,17 @@ class MadeReport:
     document: str
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Reports(Resource[Report]):
     """The reports of this database. The edges check who may read reports, this class who may read each type."""
 
     noun = resource_type = "report"
     repository = "reports"
 
-    def __init__(
-        self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, scores: Callable[[Transaction], PosturePoint]
-    ) -> None:
-        super().__init__(store=store, clock=clock, ids=ids, audit=audit)
-        self._scores = scores
+    scores: Callable[[Transaction], PosturePoint]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._limiter = anyio.CapacityLimiter(1)  # writing a document keeps a processor busy
 
     async def make(
@@ -115,7 +112,7 @@ class Reports(Resource[Report]):
         document = await anyio.to_thread.run_sync(write_report, body, wanted.format, limiter=self._limiter)
         raw = document.encode()
         report = Report(
-            id=self._ids.new("rep"),
+            id=self.ids.new("rep"),
             type=wanted.type,
             format=wanted.format,
             since_at=body.since_at,
@@ -128,12 +125,12 @@ class Reports(Resource[Report]):
         )
 
         def work(tx: Transaction) -> MadeReport:
-            self._store.reports.insert(tx, report, document=document)
+            self.store.reports.insert(tx, report, document=document)
             details = {"type": report.type, "format": report.format, "sha256": report.document_sha256}
             self._append(tx, "created", principal, context, id=report.id, details=details)
             return MadeReport(report, document)
 
-        return await self._audit.commit(work)
+        return await self.audit.commit(work)
 
     async def document(self, principal: Principal, report_id: str) -> MadeReport:
         """Return a stored report with its document.
@@ -141,7 +138,7 @@ class Reports(Resource[Report]):
         Raises:
             NotFound: there is none. PermissionDenied: it shows data that the caller may not see.
         """
-        found = await self._store.db.read(lambda tx: self._store.reports.document(tx, report_id))
+        found = await self.store.db.read(lambda tx: self.store.reports.document(tx, report_id))
         if found is None:
             raise NotFound("There is no such report; the oldest are removed when there are many.")
         made = MadeReport(*found)
@@ -150,35 +147,35 @@ class Reports(Resource[Report]):
 
     async def make_due(self) -> None:
         """Make the reports that are due, each once over all processes."""
-        now_at = self._clock.now_at()
-        for schedule in await self._store.db.read(self._store.report_schedules.all):
+        now_at = self.clock.now_at()
+        for schedule in await self.store.db.read(self.store.report_schedules.all):
             if not schedule.enabled or schedule.next_at > now_at:
                 continue
             span = EVERY_MS[schedule.every]
             next_at = schedule.next_at + span * (1 + (now_at - schedule.next_at) // span)
 
             def claim(tx: Transaction, one: ReportSchedule = schedule, at: int = next_at) -> bool:
-                return self._store.report_schedules.advance(tx, one, next_at=at, now_at=now_at)
+                return self.store.report_schedules.advance(tx, one, next_at=at, now_at=now_at)
 
-            if await self._store.db.write(claim):
+            if await self.store.db.write(claim):
                 until = next_at - span
                 wanted = NewReport(type=schedule.type, format=schedule.format, since=until - span, until=until)
-                context = RequestContext(request_id=self._ids.new("req"))
+                context = RequestContext(request_id=self.ids.new("req"))
                 await self.make(local("gateway"), wanted, context, schedule=schedule.id)
 
     async def _body(self, made_by: str, wanted: NewReport, progress: Progress | None) -> ReportBody:
-        now_at = self._clock.now_at()
+        now_at = self.clock.now_at()
         until_at = now_at if wanted.until is None else wanted.until
         since_at = until_at - DEFAULT_PERIOD_MS if wanted.since is None else wanted.since
         if since_at >= until_at:
             raise Conflict("since must be before until.", param="since")
         if until_at - since_at > MAX_PERIOD_MS or since_at < 0:
             raise Conflict("A report is about ten years at the most.", param="since")
-        source = Source(self._store, since_at, until_at, bucket_ms(since_at, until_at), now_at, self._scores)
+        source = Source(self.store, since_at, until_at, bucket_ms(since_at, until_at), now_at, self.scores)
         makers = SECTIONS[wanted.type]
         sections = []
         for number, make in enumerate(makers, 1):
-            sections.append(await self._store.db.read(partial(make, source)))
+            sections.append(await self.store.db.read(partial(make, source)))
             if progress is not None:
                 await progress(number, len(makers))
         return ReportBody(
@@ -187,8 +184,8 @@ class Reports(Resource[Report]):
             until_at=until_at,
             made_at=now_at,
             made_by=made_by,
-            instance_id=self._store.instance_id,
-            origin=self._store.traffic.origin,
+            instance_id=self.store.instance_id,
+            origin=self.store.traffic.origin,
             sections=tuple(sections),
         )
 
@@ -204,9 +201,9 @@ class ReportSchedules(Resource[ReportSchedule]):
 
     def _made(self, tx: AuthorityTransaction, principal: Principal, new: NewSchedule) -> ReportSchedule:
         _check_may_see(principal, new.type)
-        now_at = self._clock.now_at()
+        now_at = self.clock.now_at()
         return ReportSchedule(
-            id=self._ids.new("rsc"),
+            id=self.ids.new("rsc"),
             type=new.type,
             format=new.format,
             every=new.every,
@@ -223,7 +220,7 @@ class ReportSchedules(Resource[ReportSchedule]):
         _check_may_see(principal, before.type)
         _check_may_see(principal, after.type)
         if after.every != before.every:
-            after = replace(after, next_at=self._clock.now_at() + EVERY_MS[after.every])
+            after = replace(after, next_at=self.clock.now_at() + EVERY_MS[after.every])
         return after
 
 

@@ -5,7 +5,7 @@ one. The transaction that writes a record also appends its audit event. A change
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
@@ -39,7 +39,7 @@ class AuditTrail:
     """The audit events of one kind of record. resource_type: its name in the audit log, such as ``policy``."""
 
     def __init__(self, audit: Audit, resource_type: str) -> None:
-        self._audit = audit
+        self.audit = audit
         self._resource_type = resource_type
 
     def append(
@@ -49,7 +49,7 @@ class AuditTrail:
 
         more: `before`, `after`, `details` or another `source` for `Audit.event`, without secrets.
         """
-        event = self._audit.event(
+        event = self.audit.event(
             action,
             principal=principal,
             request=context,
@@ -57,9 +57,10 @@ class AuditTrail:
             resource_id=id,
             **{"source": source_of(principal)} | more,
         )
-        self._audit.append(tx, event)
+        self.audit.append(tx, event)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Resource(Generic[R]):
     """The records of one noun. The edges check who may manage them.
 
@@ -74,13 +75,14 @@ class Resource(Generic[R]):
     most: ClassVar[int] = 0
     audited: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
-        self._audit = audit
-        self._trail = AuditTrail(audit, self.resource_type)
-        self._repository: Any = getattr(store, self.repository)
+    store: Store
+    clock: Clock
+    ids: Ids
+    audit: Audit
+
+    def __post_init__(self) -> None:
+        self._trail = AuditTrail(self.audit, self.resource_type)
+        self._repository: Any = getattr(self.store, self.repository)
 
     def _lookup(self, tx: Transaction, name: str) -> R | None:
         """Return the record of an id, or of another unique name."""
@@ -107,15 +109,15 @@ class Resource(Generic[R]):
 
     async def list(self) -> tuple[R, ...]:
         """Return all records, oldest first."""
-        return cast("tuple[R, ...]", await self._store.db.read(self._repository.all))
+        return cast("tuple[R, ...]", await self.store.db.read(self._repository.all))
 
     async def page(self, wanted: Any) -> Page[Any]:
         """Return a part of the records, newest first. wanted: a `PageQuery`. Raises InvalidRequest for a bad one."""
-        return await self._store.db.read(lambda tx: self._repository.read_page(tx, wanted))
+        return await self.store.db.read(lambda tx: self._repository.read_page(tx, wanted))
 
     async def show(self, name: str) -> R:
         """Return one record. Raises NotFound."""
-        return await self._store.db.read(lambda tx: self.find(tx, name))
+        return await self.store.db.read(lambda tx: self.find(tx, name))
 
     async def create(self, principal: Principal, new: Any, context: RequestContext) -> Any:
         """Create a record.
@@ -125,7 +127,7 @@ class Resource(Generic[R]):
             AuditUnavailable: nothing was created.
         """
         check(new)
-        return await self._audit.commit_authority(
+        return await self.audit.commit_authority(
             lambda tx: self._result(tx, self._insert(tx, principal, context, self._made(tx, principal, new)))
         )
 
@@ -143,7 +145,7 @@ class Resource(Generic[R]):
             change = partial(self._changed, tx, principal, changes=changes)
             return self._result(tx, self._update(tx, principal, context, name, changes.version, change))
 
-        return await self._audit.commit_authority(work)
+        return await self.audit.commit_authority(work)
 
     async def remove(self, principal: Principal, name: str, context: RequestContext) -> Any:
         """Remove a record and return it as it was.
@@ -151,7 +153,7 @@ class Resource(Generic[R]):
         Raises:
             NotFound: there is none. Conflict: something needs it. AuditUnavailable: it is still there.
         """
-        return await self._audit.commit_authority(lambda tx: self._delete(tx, principal, context, name))
+        return await self.audit.commit_authority(lambda tx: self._delete(tx, principal, context, name))
 
     def find(self, tx: Transaction, name: str) -> R:
         """Return one record in a transaction. Raises NotFound."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated
 
-from gateway.clock import Clock, Ids
 from gateway.domain.alerts import Alert, AlertFilter, AlertSource
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import (
@@ -23,14 +22,12 @@ from gateway.domain.risk_acceptances import (
 from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.field_types import UntilIn90Days, line
 from gateway.schema import Bounds, check
-from gateway.services.audit import Audit
 from gateway.services.budgets import Reason
 from gateway.services.resource import Resource, check_future, find_key, patched
 from gateway.shield.detections import ScanResult
 from gateway.shield.scoring import Policy
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
-from gateway.store.store import Store
 
 MAX_AGENT_CHARS = 100
 RULE_PATTERN = "^[a-z0-9][a-z0-9._-]{0,99}$"
@@ -88,8 +85,8 @@ class RiskAcceptances(Resource[RiskAcceptance]):
     repository = "risk_acceptances"
     audited = ("scope", "rule", "agent", "key", "digest", "reason", "revoked_at")
 
-    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit) -> None:
-        super().__init__(store=store, clock=clock, ids=ids, audit=audit)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._active: tuple[RiskAcceptance, ...] = ()
         self._generation = -1
 
@@ -99,10 +96,10 @@ class RiskAcceptances(Resource[RiskAcceptance]):
         Raises:
             StoreUnavailable: the acceptances cannot be read.
         """
-        generation = self._store.generation.value()
+        generation = self.store.generation.value()
         if generation != self._generation:
-            now_at = self._clock.now_at()
-            self._active = self._store.db.read_now(lambda tx: self._store.risk_acceptances.active(tx, now_at=now_at))
+            now_at = self.clock.now_at()
+            self._active = self.store.db.read_now(lambda tx: self.store.risk_acceptances.active(tx, now_at=now_at))
             self._generation = generation
         return bool(self._active)
 
@@ -113,7 +110,7 @@ class RiskAcceptances(Resource[RiskAcceptance]):
         """
         if not result.detections or not self._active:
             return result
-        return accept(result, self._active, policy, source=source, now_at=self._clock.now_at())
+        return accept(result, self._active, policy, source=source, now_at=self.clock.now_at())
 
     def accept_for(self, source: Source) -> Callable[[ScanResult, Policy], ScanResult] | None:
         """Return `apply` for `source`, or None while nothing is accepted. Raises what `any` raises."""
@@ -139,18 +136,18 @@ class RiskAcceptances(Resource[RiskAcceptance]):
             InvalidRequest: a field; `param` names it. Conflict: there are too many, or no such key or alert.
             AuditUnavailable: it was not accepted.
         """
-        now_at = self._clock.now_at()
+        now_at = self.clock.now_at()
         check(new)
         _check_scope(new)
         check_future(new.until_at, now_at, param="until", days=MAX_DAYS)
 
         def work(tx: AuthorityTransaction) -> RiskAcceptance:
-            if len(self._store.risk_acceptances.active(tx, now_at=now_at)) >= MAX_ACCEPTANCES:
+            if len(self.store.risk_acceptances.active(tx, now_at=now_at)) >= MAX_ACCEPTANCES:
                 raise Conflict(f"There are {MAX_ACCEPTANCES} risk acceptances in force; revoke some first.")
             rule, digest = self._evidence(tx, new, rules)
-            key = None if new.key is None else find_key(self._store, tx, new.key, param="key")
+            key = None if new.key is None else find_key(self.store, tx, new.key, param="key")
             made = RiskAcceptance(
-                id=self._ids.new("ra"),
+                id=self.ids.new("ra"),
                 scope=new.scope,
                 rule=rule,
                 agent=new.agent.strip() if new.agent else None,
@@ -161,11 +158,11 @@ class RiskAcceptances(Resource[RiskAcceptance]):
                 accepted_by=principal.name,
                 until_at=new.until_at,
             )
-            self._store.risk_acceptances.insert(tx, made)
+            self.store.risk_acceptances.insert(tx, made)
             self._trail.append(tx, "risk_accepted", principal, context, id=made.id, after=self._shown(made))
             return made
 
-        return await self._audit.commit_authority(work)
+        return await self.audit.commit_authority(work)
 
     async def revoke(self, principal: Principal, name: str, context: RequestContext) -> RiskAcceptance:
         """Revoke an acceptance. Its record stays.
@@ -177,16 +174,16 @@ class RiskAcceptances(Resource[RiskAcceptance]):
         def revoked(before: RiskAcceptance) -> RiskAcceptance:
             if before.revoked_at is not None:
                 raise Conflict(f"The risk acceptance {before.id} is revoked already.")
-            return replace(before, revoked_at=self._clock.now_at(), revoked_by=principal.name)
+            return replace(before, revoked_at=self.clock.now_at(), revoked_by=principal.name)
 
-        return await self._audit.commit_authority(
+        return await self.audit.commit_authority(
             lambda tx: self._update(tx, principal, context, name, None, revoked, action="revoked")
         )
 
     def _changed(
         self, tx: AuthorityTransaction, principal: Principal, before: RiskAcceptance, changes: ChangedAcceptance
     ) -> RiskAcceptance:
-        check_future(changes.until_at, self._clock.now_at(), param="until", days=MAX_DAYS)
+        check_future(changes.until_at, self.clock.now_at(), param="until", days=MAX_DAYS)
         if before.revoked_at is not None:
             raise Conflict(f"The risk acceptance {before.id} is revoked; make another one.")
         return patched(before, changes, reason=(changes.reason or before.reason).strip())
@@ -198,7 +195,7 @@ class RiskAcceptances(Resource[RiskAcceptance]):
         """Return rule and digest of the accepted findings, from the fields or from the alert."""
         if wanted.alert is None:
             return self._rule(tx, wanted.rule, rules), wanted.digest
-        alert = self._store.alerts.by_id(tx, wanted.alert)
+        alert = self.store.alerts.by_id(tx, wanted.alert)
         if alert is None or alert.source is not AlertSource.SHIELD or not alert.evidence:
             raise Conflict("alert must be the id of an alert of a scan.", param="alert")
         found = next((one for one in _findings(alert) if one.get("rule") == alert.rule), {})
@@ -213,7 +210,7 @@ class RiskAcceptances(Resource[RiskAcceptance]):
         """Return the id of a rule that exists. Alerts that do not come from the shield have rules of their own."""
         if rule is None:
             raise InvalidRequest("rule must be the id of a rule, such as override-prior-orders.", param="rule")
-        alerts = self._store.alerts.page(tx, AlertFilter(rule=rule)).items
+        alerts = self.store.alerts.page(tx, AlertFilter(rule=rule)).items
         if rule in rules or any(alert.source is not AlertSource.SHIELD for alert in alerts):
             return rule
         near = difflib.get_close_matches(rule, rules, n=3, cutoff=0.5)

@@ -10,12 +10,10 @@ from typing import Annotated
 import anyio
 import anyio.to_thread
 
-from gateway.clock import Clock, Ids
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.security_scans import ItemKind, ScannedItem, SecurityScan, security_scan
 from gateway.errors import Conflict, InvalidRequest
 from gateway.schema import Bounds
-from gateway.services.audit import Audit
 from gateway.services.findings import described
 from gateway.services.resource import Resource
 from gateway.settings import named
@@ -23,7 +21,6 @@ from gateway.shield import Shield
 from gateway.shield.detections import Direction
 from gateway.shield.scoring import DEFAULT_POLICY, combine
 from gateway.store.database import Transaction
-from gateway.store.store import Store
 
 MAX_ITEMS = 200
 MAX_FILES = 1000
@@ -51,6 +48,7 @@ class NewSecurityScan:
     paths: Annotated[tuple[_Path, ...], Bounds(0, 50)] = ()
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SecurityScans(Resource[SecurityScan]):
     """The security scans of this database. The edges check who may run one. scan_paths: the allowed folders."""
 
@@ -58,21 +56,13 @@ class SecurityScans(Resource[SecurityScan]):
     resource_type = "security_scan"
     repository = "security_scans"
 
-    def __init__(
-        self,
-        *,
-        shield: Shield,
-        store: Store,
-        clock: Clock,
-        ids: Ids,
-        audit: Audit,
-        scan_paths: Sequence[str],
-        max_text_chars: int,
-    ) -> None:
-        super().__init__(store=store, clock=clock, ids=ids, audit=audit)
-        self._shield = shield
-        self._folders = tuple(os.path.realpath(path) for path in scan_paths)
-        self._max_text_chars = max_text_chars
+    shield: Shield
+    scan_paths: Sequence[str]
+    max_text_chars: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._folders = tuple(os.path.realpath(path) for path in self.scan_paths)
         self._limiter = anyio.CapacityLimiter(1)  # a run keeps a processor busy
 
     async def run(self, principal: Principal, wanted: NewSecurityScan, context: RequestContext) -> SecurityScan:
@@ -85,21 +75,21 @@ class SecurityScans(Resource[SecurityScan]):
         if not wanted.items and not wanted.paths:
             raise InvalidRequest("Say items, paths or both.", param="items")
         for number, item in enumerate(wanted.items):
-            if len(item.text) > self._max_text_chars:
-                limit = f"{self._max_text_chars} characters, the limit that {named('max_text_chars')} sets"
+            if len(item.text) > self.max_text_chars:
+                limit = f"{self.max_text_chars} characters, the limit that {named('max_text_chars')} sets"
                 raise InvalidRequest(f"A text must be at most {limit}.", param=f"items[{number}].text")
         allowed = [self._allowed(path, number) for number, path in enumerate(wanted.paths)]
         items = await anyio.to_thread.run_sync(self._scan_all, wanted.items, allowed, limiter=self._limiter)
-        scan = security_scan(self._ids.new("run"), items, occurred_at=self._clock.now_at(), started_by=principal.name)
+        scan = security_scan(self.ids.new("run"), items, occurred_at=self.clock.now_at(), started_by=principal.name)
         counted = ("verdict", "scanned", "blocked", "reviewed", "unreadable")
         details = {name: getattr(scan, name) for name in counted} | {"paths": wanted.paths}
 
         def work(tx: Transaction) -> SecurityScan:
-            self._store.security_scans.insert(tx, scan)
+            self.store.security_scans.insert(tx, scan)
             self._append(tx, "run", principal, context, id=scan.id, details=details)
             return scan
 
-        return await self._audit.commit(work)
+        return await self.audit.commit(work)
 
     def _allowed(self, path: str, number: int) -> str:
         """Return the real path, if it lies in an allowed folder. The error does not reveal whether a file exists."""
@@ -138,9 +128,9 @@ class SecurityScans(Resource[SecurityScan]):
 
     def _scan(self, name: str, kind: ItemKind, text: str) -> ScannedItem:
         """Scan one text. A file or settings may also be sent out, so the outbound rules apply to them too."""
-        results = [self._shield.scan(text, Direction.INBOUND)]
+        results = [self.shield.scan(text, Direction.INBOUND)]
         if kind in ("config", "file"):
-            results.append(self._shield.scan(text, Direction.OUTBOUND))
+            results.append(self.shield.scan(text, Direction.OUTBOUND))
         result = combine(results, DEFAULT_POLICY) if len(results) > 1 else results[0]
         detections = tuple(
             {**shown, "name": one.name, "description": one.description, "line": text.count("\n", 0, one.start) + 1}

@@ -12,7 +12,6 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from gateway.clock import Clock, Ids
 from gateway.domain.alerts import MAX_ALERT_LIMIT, AlertFilter, AlertSource
 from gateway.domain.audit import MAX_AUDIT_LIMIT, ChainReport
 from gateway.domain.fleet import STALE_MS
@@ -33,7 +32,6 @@ from gateway.domain.trust_audit_facts import Facts, RunningGateway
 from gateway.domain.trust_audits import run as run_checks
 from gateway.errors import GatewayError
 from gateway.services.archive_check import archive_problem
-from gateway.services.audit import Audit
 from gateway.services.resource import Resource
 from gateway.services.running import THIS_SHELL, Running
 from gateway.services.trust_facts import file_facts, keys_observed, stored_facts
@@ -42,7 +40,6 @@ from gateway.shield import Shield, data_files
 from gateway.shield.data_files import RULES_FILE
 from gateway.shield.examples import run_examples
 from gateway.store.database import Transaction
-from gateway.store.store import Store
 
 CHAIN_CACHE_SECONDS = 300.0
 AUTH_FAILURES = ("api_key_refused", "sign_in_failed", "sign_in_throttled", "session_refused")
@@ -76,6 +73,7 @@ class PostureView(PostureReport):
     history: tuple[PosturePoint, ...]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TrustAudits(Resource[TrustAudit]):
     """The trust audits of this database, and its scores: posture (the configuration) and threat (the events).
 
@@ -86,21 +84,12 @@ class TrustAudits(Resource[TrustAudit]):
     resource_type = "trust_audit"
     repository = "trust_audits"
 
-    def __init__(
-        self,
-        *,
-        settings: Settings,
-        shield: Shield,
-        store: Store,
-        audit: Audit,
-        clock: Clock,
-        ids: Ids,
-        running: Running,
-    ) -> None:
-        super().__init__(store=store, clock=clock, ids=ids, audit=audit)
-        self._running = running
-        self._settings = settings
-        self._shield = shield
+    settings: Settings
+    shield: Shield
+    running: Running
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._lock = anyio.Lock()
         self._chain: ChainReport | None = None
         self._chain_seconds = 0.0
@@ -114,9 +103,9 @@ class TrustAudits(Resource[TrustAudit]):
         """
         settings_of, checks = await self.check()
         run = trust_audit(
-            self._ids.new("run"),
+            self.ids.new("run"),
             checks,
-            occurred_at=self._clock.now_at(),
+            occurred_at=self.clock.now_at(),
             started_by=principal.name,
             settings_of=settings_of,
         )
@@ -124,46 +113,46 @@ class TrustAudits(Resource[TrustAudit]):
             return run
 
         def work(tx: Transaction) -> TrustAudit:
-            self._store.trust_audits.insert(tx, run)
+            self.store.trust_audits.insert(tx, run)
             details = {"score": run.score, "passed": run.passed, "warned": run.warned, "failed": run.failed}
             self._append(tx, "run", principal, context, id=run.id, details=details)
             return run
 
-        return await self._audit.commit(work)
+        return await self.audit.commit(work)
 
     async def view(self, since: int | None = None) -> PostureView:
         """Return both scores with their parts and their history. since: by default a day ago."""
-        now_at = self._clock.now_at()
+        now_at = self.clock.now_at()
 
         def work(tx: Transaction) -> PostureView:
-            points = self._store.trust_audits.points(tx, since=now_at - DEFAULT_HISTORY_MS if since is None else since)
+            points = self.store.trust_audits.points(tx, since=now_at - DEFAULT_HISTORY_MS if since is None else since)
             report = self.report(tx)
             history = thinned((*points, PosturePoint(now_at, report.threat_score, report.posture_score)))
             return PostureView(**{one.name: getattr(report, one.name) for one in fields(report)}, history=history)
 
-        return await self._store.db.read(work)
+        return await self.store.db.read(work)
 
     async def record_scores(self) -> None:
         """Store both scores as one point of their history, and run the checks when the last run is a day old."""
-        now_at = self._clock.now_at()
+        now_at = self.clock.now_at()
 
         def work(tx: Transaction) -> bool:
-            latest = self._store.trust_audits.latest(tx)
+            latest = self.store.trust_audits.latest(tx)
             point = replace(self.point(tx), occurred_at=now_at - now_at % POINT_MS)
-            self._store.trust_audits.prune_points(tx, before=now_at - POINTS_KEPT_MS)
-            is_first = self._store.trust_audits.insert_point(tx, point)
+            self.store.trust_audits.prune_points(tx, before=now_at - POINTS_KEPT_MS)
+            is_first = self.store.trust_audits.insert_point(tx, point)
             return is_first and latest is not None and now_at - latest.occurred_at >= DAY_MS
 
         # Only the worker whose point is the first of its five minutes runs the checks.
-        if await self._store.db.write(work):
-            await self.run(local("gateway"), RequestContext(request_id=self._ids.new("req")))
+        if await self.store.db.write(work):
+            await self.run(local("gateway"), RequestContext(request_id=self.ids.new("req")))
 
     async def check(self) -> tuple[str, tuple[Check, ...]]:
         """Run every check once. Return the instance whose settings were checked, or THIS_SHELL, and the checks.
 
         The audit chain is verified again after five minutes, the rules only once.
         """
-        gateway = await self._store.db.read(self._running.checked)
+        gateway = await self.store.db.read(self.running.checked)
         async with self._lock:  # concurrent audits share the slow checks
             chain = await self._verified()
             self_test = await to_thread.run_sync(self._self_test, gateway.rules_digest)
@@ -171,8 +160,8 @@ class TrustAudits(Resource[TrustAudit]):
 
     def report(self, tx: Transaction) -> PostureReport:
         """Return both scores as they are now, without running a check."""
-        gateway = self._running.checked(tx)
-        activity, latest = self._activity(tx, gateway), self._store.trust_audits.latest(tx)
+        gateway = self.running.checked(tx)
+        activity, latest = self._activity(tx, gateway), self.store.trust_audits.latest(tx)
         return PostureReport(
             posture_score=latest.score if latest else None,
             threat_score=threat_score(activity),
@@ -184,13 +173,13 @@ class TrustAudits(Resource[TrustAudit]):
     def point(self, tx: Transaction) -> PosturePoint:
         """Return both scores as they are now as one point of their history."""
         report = self.report(tx)
-        return PosturePoint(self._clock.now_at(), report.threat_score, report.posture_score)
+        return PosturePoint(self.clock.now_at(), report.threat_score, report.posture_score)
 
     async def _verified(self) -> ChainReport | None:
-        now_seconds = self._clock.monotonic_seconds()
+        now_seconds = self.clock.monotonic_seconds()
         if self._chain is None or now_seconds - self._chain_seconds >= CHAIN_CACHE_SECONDS:
             try:
-                self._chain = await self._audit.verify()
+                self._chain = await self.audit.verify()
             except GatewayError:
                 return None
             self._chain_seconds = now_seconds
@@ -204,15 +193,15 @@ class TrustAudits(Resource[TrustAudit]):
         """
         if rules_digest == _builtin_digest():
             return {"are_rules_builtin": True, "weak_rules": ()}
-        if rules_digest != self._shield.digest:
+        if rules_digest != self.shield.digest:
             return {"weak_rules": None}
         if self._weak_rules is None:
-            failures = run_examples(self._shield).failures
+            failures = run_examples(self.shield).failures
             self._weak_rules = tuple(dict.fromkeys(failure.rule for failure in failures))
         return {"weak_rules": self._weak_rules}
 
     async def _facts(self, gateway: RunningGateway, chain: ChainReport | None, self_test: Mapping[str, Any]) -> Facts:
-        now_at, folder = self._clock.now_at(), self._settings.data_dir
+        now_at, folder = self.clock.now_at(), self.settings.data_dir
         return Facts(
             **asdict(gateway.facts),
             now_at=now_at,
@@ -221,30 +210,30 @@ class TrustAudits(Resource[TrustAudit]):
             chain_problem=None if chain is None else "" if chain.ok else chain.reason or "the chain is broken",
             archive_problem=await to_thread.run_sync(archive_problem, gateway.archive),
             **await to_thread.run_sync(file_facts, folder, gateway.tls_key),
-            **await self._store.db.read(lambda tx: stored_facts(self._store, tx, gateway, now_at)),
+            **await self.store.db.read(lambda tx: stored_facts(self.store, tx, gateway, now_at)),
             **self_test,
         )
 
     def _activity(self, tx: Transaction, gateway: RunningGateway) -> Activity:
         """Read the events of the last 24 hours, the newest 1,000 of each kind: more would change no score."""
-        now_at = self._clock.now_at()
+        now_at = self.clock.now_at()
         since = now_at - DAY_MS
 
         def times_at(*actions: str) -> list[int]:
-            audit = self._store.audit
+            audit = self.store.audit
             return [at for one in actions for at in audit.times_at(tx, one, since=since, limit=MAX_AUDIT_LIMIT)]
 
-        alerts = self._store.alerts.page(tx, AlertFilter(scope="active", limit=MAX_ALERT_LIMIT)).items
+        alerts = self.store.alerts.page(tx, AlertFilter(scope="active", limit=MAX_ALERT_LIMIT)).items
         budget_alerts = AlertFilter(source=AlertSource.BUDGET, since=since, limit=MAX_ALERT_LIMIT)
         is_observing = gateway.facts.shield_mode != ShieldMode.BLOCK.value
-        beats = self._store.instances.all(tx)
+        beats = self.store.instances.all(tx)
         return Activity(
             now_at=now_at,
             blocks_at=times_at("shield_scan_block", "chat_blocked"),
             alerts=alerts,
             auth_failures_at=times_at(*AUTH_FAILURES),
-            is_bypassed=is_observing or bool(keys_observed(self._store, tx, now_at)),
-            budget_breaches_at=[alert.last_seen_at for alert in self._store.alerts.page(tx, budget_alerts).items],
+            is_bypassed=is_observing or bool(keys_observed(self.store, tx, now_at)),
+            budget_breaches_at=[alert.last_seen_at for alert in self.store.alerts.page(tx, budget_alerts).items],
             offline_share=sum(now_at - one.last_seen_at > STALE_MS for one in beats) / len(beats) if beats else 0.0,
         )
 

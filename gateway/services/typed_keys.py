@@ -1,39 +1,37 @@
-"""Store a typed-in key and the record that refers to it together or not at all. Knows no kind of record.
+"""The base of services whose records refer to a typed-in key: key and record are stored together or not at all.
 
 The key is written into its file before the commit of its record (see `store.keyfile`). If that commit fails, the key is
 removed again, because nothing refers to it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import anyio
 
 from gateway.errors import GatewayError, SetupError
 from gateway.log import Log
-from gateway.services.audit import Audit
+from gateway.services.resource import R, Resource
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
-from gateway.store.store import Store
 
 T = TypeVar("T")
 STORED = "stored:"
 _DROP_SECONDS = 10.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class TypedKeys:
-    """The typed-in keys of one kind of record. noun: for the log. references: reads the references of all records."""
+@dataclass(kw_only=True, eq=False, repr=False)
+class KeyedResource(Resource[R]):
+    """The records of one noun, each with a name and a reference to its key. key_field: has the reference."""
 
-    store: Store
-    audit: Audit
+    key_field: ClassVar[str] = "key_reference"
     log: Log
-    noun: str
-    references: Callable[[Transaction], Iterable[str | None]]
 
-    async def commit(self, work: Callable[[AuthorityTransaction], T], reference: str | None, key: str | None) -> T:
+    async def _commit_with_key(
+        self, work: Callable[[AuthorityTransaction], T], reference: str | None, key: str | None
+    ) -> T:
         """Commit `work`, and keep `key` if one is given and the reference is a stored one.
 
         Raises:
@@ -52,7 +50,8 @@ class TypedKeys:
             return result
 
         def undo(tx: Transaction) -> None:
-            if reference not in self.references(tx):  # else only the answer of the commit was lost
+            references = [getattr(one, self.key_field) for one in self._repository.all(tx)]
+            if reference not in references:  # else only the answer of the commit was lost
                 self.store.keyfile.drop(key_id)
 
         try:
@@ -63,15 +62,16 @@ class TypedKeys:
                 await self.store.db.write(undo)
             raise
 
-    def drop(self, tx: Transaction | AuthorityTransaction, reference: str | None, name: str) -> None:
-        """Remove the key of a record, if it is a stored one, once `tx` is committed. name: of the record."""
-        if reference is None or not reference.startswith(STORED):
+    def _drop_key(self, tx: Transaction | AuthorityTransaction, record: Any) -> None:
+        """Remove the key of a record, if it is a stored one, once `tx` is committed."""
+        reference: str = getattr(record, self.key_field) or ""
+        if not reference.startswith(STORED):
             return
 
         def drop() -> None:
             try:
                 self.store.keyfile.drop(reference.removeprefix(STORED))
             except OSError as error:
-                self.log.error(f"{self.noun}_key_left", error=error, **{self.noun: name})
+                self.log.error(f"{self.resource_type}_key_left", error=error, **{self.resource_type: record.name})
 
         tx.after_commit(drop)

@@ -1,19 +1,17 @@
 """The people who may sign in. Nobody can grant more than they hold, and one admin always remains."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from gateway.clock import Clock, Ids
 from gateway.domain.principals import ROLE_PERMISSIONS, Principal, RequestContext, Role
 from gateway.domain.users import ChangedUser, NewUser, User, check_new_password, check_username
 from gateway.errors import Conflict, PermissionDenied
-from gateway.services.audit import Audit
 from gateway.services.passwords import Passwords
 from gateway.services.resource import Resource
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
-from gateway.store.store import Store
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Users(Resource[User]):
     """The users of this gateway."""
 
@@ -21,9 +19,7 @@ class Users(Resource[User]):
     resource_type = "user"
     repository = "users"
 
-    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, passwords: Passwords) -> None:
-        super().__init__(store=store, clock=clock, ids=ids, audit=audit)
-        self._passwords = passwords
+    passwords: Passwords
 
     async def create(self, principal: Principal, new: NewUser, context: RequestContext) -> User:
         """Create a user.
@@ -37,19 +33,19 @@ class Users(Resource[User]):
         check_new_password(new.password, username=new.username)
         _check_grant(principal, new.role)
         user = User(
-            id=self._ids.new("usr"),
+            id=self.ids.new("usr"),
             username=new.username,
-            password_hash=await self._passwords.hash(new.password),
+            password_hash=await self.passwords.hash(new.password),
             role=new.role,
-            created_at=self._clock.now_at(),
+            created_at=self.clock.now_at(),
             disabled_at=None,
         )
 
         def work(tx: AuthorityTransaction) -> User:
-            self._check_name(self._store.users.by_name(tx, user.username), user, param="username")
+            self._check_name(self.store.users.by_name(tx, user.username), user, param="username")
             return self._insert(tx, principal, context, user)
 
-        return await self._audit.commit_authority(work)
+        return await self.audit.commit_authority(work)
 
     async def change(self, principal: Principal, name: str, changes: ChangedUser, context: RequestContext) -> User:
         """Change the role or password of a user, or disable or enable the user.
@@ -67,12 +63,12 @@ class Users(Resource[User]):
         if changes.password is not None:
             check_new_password(changes.password, username=user.username)
             _check_grant(principal, user.role)
-            password_hash = await self._passwords.hash(changes.password)
+            password_hash = await self.passwords.hash(changes.password)
 
         def changed(before: User) -> User:
             disabled_at = before.disabled_at
             if changes.disabled is not None and changes.disabled != (disabled_at is not None):
-                disabled_at = self._clock.now_at() if changes.disabled else None
+                disabled_at = self.clock.now_at() if changes.disabled else None
             after = replace(
                 before,
                 role=changes.role or before.role,
@@ -84,24 +80,24 @@ class Users(Resource[User]):
                 _check_grant(principal, after.role)
             return after
 
-        return await self._audit.commit_authority(
+        return await self.audit.commit_authority(
             lambda tx: self._update(tx, principal, context, user.id, changes.version, changed)
         )
 
     def _lookup(self, tx: Transaction, name: str) -> User | None:
         # An id and a name can have the same form; the id wins.
-        return self._store.users.by_id(tx, name) or self._store.users.by_name(tx, name)
+        return self.store.users.by_id(tx, name) or self.store.users.by_name(tx, name)
 
     def _write(self, tx: AuthorityTransaction, before: User, after: User) -> dict[str, object]:
         was_admin = before.role is Role.ADMIN and before.disabled_at is None
         is_admin = after.role is Role.ADMIN and after.disabled_at is None
-        if was_admin and not is_admin and self._store.users.count_active(tx, Role.ADMIN) <= 1:
+        if was_admin and not is_admin and self.store.users.count_active(tx, Role.ADMIN) <= 1:
             raise Conflict("This is the last admin who can sign in; make another one first.")
-        self._store.users.change(tx, after)
+        self.store.users.change(tx, after)
         is_new_password = after.password_hash != before.password_hash
         ended = 0
         if after.disabled_at is not None or is_new_password:
-            ended = self._store.sessions.end_of_user(tx, after.id)
+            ended = self.store.sessions.end_of_user(tx, after.id)
         return {"password_changed": is_new_password, "sessions_ended": ended}
 
     def _shown(self, record: User) -> dict[str, object]:

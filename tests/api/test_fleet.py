@@ -38,7 +38,7 @@ async def site() -> AsyncIterator[Site]:
 @pytest.fixture
 def answers(site: Site) -> Answers:
     found = Answers()
-    site.gateway.fleet_peers._reader = found
+    site.gateway.fleet_peers.reader = found
     return found
 
 
