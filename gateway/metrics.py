@@ -7,9 +7,10 @@ operations are names of rows.
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import add
 from typing import Literal, Protocol
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -83,39 +84,14 @@ FAMILIES = (
 )
 
 
-class _Number:
-    """One counter or gauge with its label values."""
-
-    __slots__ = ("value",)
-
-    def __init__(self) -> None:
-        self.value: float = 0
-
-
-class _Histogram:
-    """One histogram with its label values. counts: of each bucket, the last without an upper bound."""
-
-    __slots__ = ("counts", "total")
-
-    def __init__(self, bounds: tuple[float, ...]) -> None:
-        self.counts = [0] * (len(bounds) + 1)
-        self.total = 0.0
-
-
 class Board(Protocol):
-    """Where processes put up their metrics for each other."""
+    """Where processes publish their metrics for each other; see `store.metric_board`."""
 
-    def claim(self) -> bytes:
-        """Take a place; return what a process that has ended left there, or b""."""
-        ...
+    def claim(self) -> bytes: ...
 
-    def publish(self, state: bytes) -> bool:
-        """Put up `state` in place of the last; say whether it was."""
-        ...
+    def publish(self, state: bytes) -> bool: ...
 
-    def others(self) -> list[bytes]:
-        """Return what stands in every other place."""
-        ...
+    def others(self) -> list[bytes]: ...
 
 
 class Metrics:
@@ -131,122 +107,87 @@ class Metrics:
     def __init__(self, families: Sequence[Family] = FAMILIES, *, board: Board | None = None) -> None:
         self._board = board
         self._families = {family.name: family for family in families}
-        self._numbers: dict[str, dict[tuple[str, ...], _Number]] = {
-            family.name: {} for family in families if family.kind != "histogram"
-        }
-        self._histograms: dict[str, dict[tuple[str, ...], _Histogram]] = {
-            family.name: {} for family in families if family.kind == "histogram"
-        }
+        # A counter or gauge has one number. A histogram has the count of each bucket, the last unbounded, and the sum.
+        self._series: dict[str, dict[tuple[str, ...], list[float]]] = {family.name: {} for family in families}
         for family in families:
-            if family.kind == "counter" and not family.labels:
-                self._number(family.name, {})
-            elif family.kind == "histogram" and not family.labels:
-                self._histogram(family.name, {})
+            if family.kind != "gauge" and not family.labels:
+                self._find(family.name, {})
         if board is not None:
             self._add(board.claim())
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
         """Count `name` up by `amount`. The labels stand in the family's order."""
-        number = self._numbers[name].get(tuple(labels.values())) or self._number(name, labels)
-        number.value += amount
+        self._find(name, labels)[0] += amount
 
     def gauge(self, name: str, value: float, **labels: str) -> None:
         """Set `name` to `value`."""
-        self._number(name, labels).value = value
+        self._find(name, labels)[0] = value
 
     def observe(self, name: str, value: float, **labels: str) -> None:
         """Count one observation of `name`, such as seconds. The labels stand in the family's order."""
-        histogram = self._histograms[name].get(tuple(labels.values())) or self._histogram(name, labels)
-        histogram.counts[bisect_left(self._families[name].buckets, value)] += 1
-        histogram.total += value
+        series = self._find(name, labels)
+        series[bisect_left(self._families[name].buckets, value)] += 1
+        series[-1] += value
 
     def publish(self) -> None:
-        """Put up what was counted, so that the other workers can tell the sum. Once a second."""
+        """Publish what was counted, so that the other workers can tell the sum. Once a second."""
         if self._board is not None:
             self._board.publish(self._state())
 
     def render(self) -> str:
         """Return all metrics in the Prometheus text format 0.0.4."""
-        if self._board is None:
-            return self._render()
-        total = Metrics(tuple(self._families.values()))
-        for name, numbers in self._numbers.items():
-            if self._families[name].kind == "gauge":
-                total._numbers[name] = numbers
-        for state in (self._state(), *self._board.others()):
-            total._add(state)
-        return total._render()
+        total = self
+        if self._board is not None:
+            total = Metrics(tuple(self._families.values()))
+            total._series |= {name: self._series[name] for name in self._families if self._is_gauge(name)}
+            for state in (self._state(), *self._board.others()):
+                total._add(state)
+        return "\n".join(line for name in self._families for line in total._lines(name)) + "\n"
 
-    def _number(self, name: str, labels: Mapping[str, str]) -> _Number:
-        numbers = self._numbers[name]
-        return numbers.setdefault(self._key(name, labels, numbers), _Number())
+    def _is_gauge(self, name: str) -> bool:
+        return self._families[name].kind == "gauge"
 
-    def _histogram(self, name: str, labels: Mapping[str, str]) -> _Histogram:
-        histograms = self._histograms[name]
-        return histograms.setdefault(self._key(name, labels, histograms), _Histogram(self._families[name].buckets))
-
-    def _key(self, name: str, labels: Mapping[str, str], known: Mapping[tuple[str, ...], object]) -> tuple[str, ...]:
-        """Return the label values as they are kept; `other` in every place when the family is full."""
-        family = self._families[name]
+    def _find(self, name: str, labels: Mapping[str, str]) -> list[float]:
+        """Return the numbers of a combination of label values; those of ``other`` when the family is full."""
+        family, known = self._families[name], self._series[name]
+        if series := known.get(tuple(labels.values())):
+            return series
         if tuple(labels) != family.labels:
             raise ValueError(f"{name} has the labels {family.labels}, in this order")
         key = tuple(str(value)[:_LABEL_CHARS] for value in labels.values())
         if key not in known and len(known) >= family.most_series:
-            return ("other",) * len(key)
-        return key
+            key = ("other",) * len(key)
+        is_histogram = family.kind == "histogram"
+        return known.setdefault(key, [0] * (len(family.buckets) + 2) if is_histogram else [0])
 
     def _state(self) -> bytes:
         """Return counters and histograms as JSON. The lists are taken at once: another thread may add to them."""
-        numbers = {
-            name: [(key, one.value) for key, one in list(numbers.items())]
-            for name, numbers in self._numbers.items()
-            if self._families[name].kind == "counter"
-        }
-        histograms = {
-            name: [(key, one.counts, one.total) for key, one in list(histograms.items())]
-            for name, histograms in self._histograms.items()
-        }
-        return json.dumps((numbers, histograms), separators=(",", ":")).encode()
+        state = {name: list(known.items()) for name, known in self._series.items() if not self._is_gauge(name)}
+        return json.dumps(state, separators=(",", ":")).encode()
 
     def _add(self, state: bytes) -> None:
         """Add what `_state` has returned, here or in another process."""
-        if not state:
-            return
-        numbers, histograms = json.loads(state)
-        for name, rows in numbers.items():
-            for key, value in rows:
-                self.count(name, value, **dict(zip(self._families[name].labels, key, strict=True)))
-        for name, rows in histograms.items():
-            for key, counts, total in rows:
-                one = self._histogram(name, dict(zip(self._families[name].labels, key, strict=True)))
-                one.counts = [mine + other for mine, other in zip(one.counts, counts, strict=True)]
-                one.total += total
+        for name, rows in json.loads(state or b"{}").items():
+            for key, numbers in rows:
+                series = self._find(name, dict(zip(self._families[name].labels, key, strict=True)))
+                series[:] = map(add, series, numbers)
 
-    def _render(self) -> str:
-        lines: list[str] = []
-        for family in self._families.values():
-            lines.append(f"# HELP {family.name} {_escape(family.help)}")
-            lines.append(f"# TYPE {family.name} {family.kind}")
-            if family.kind == "histogram":
-                for key, histogram in sorted(self._histograms[family.name].items()):
-                    lines.extend(_histogram_lines(family, key, histogram))
-            else:
-                for key, one in sorted(self._numbers[family.name].items()):
-                    lines.append(f"{family.name}{_braces(zip(family.labels, key, strict=True))} {_number(one.value)}")
-        return "\n".join(lines) + "\n"
-
-
-def _histogram_lines(family: Family, key: tuple[str, ...], histogram: _Histogram) -> list[str]:
-    labels = list(zip(family.labels, key, strict=True))
-    bounds = [*(_number(bound) for bound in family.buckets), "+Inf"]
-    sums = list(accumulate(histogram.counts))
-    lines = [
-        f"{family.name}_bucket{_braces([*labels, ('le', bound)])} {count}"
-        for bound, count in zip(bounds, sums, strict=True)
-    ]
-    lines.append(f"{family.name}_sum{_braces(labels)} {_number(histogram.total)}")
-    lines.append(f"{family.name}_count{_braces(labels)} {sums[-1]}")
-    return lines
+    def _lines(self, name: str) -> Iterator[str]:
+        family = self._families[name]
+        yield f"# HELP {name} {_escape(family.help)}"
+        yield f"# TYPE {name} {family.kind}"
+        for key, series in sorted(self._series[name].items()):
+            labels = list(zip(family.labels, key, strict=True))
+            if family.kind != "histogram":
+                yield f"{name}{_braces(labels)} {_number(series[0])}"
+                continue
+            *counts, total = series
+            sums = list(accumulate(counts))
+            bounds = [*map(_number, family.buckets), "+Inf"]
+            for bound, count in zip(bounds, sums, strict=True):
+                yield f"{name}_bucket{_braces([*labels, ('le', bound)])} {_number(count)}"
+            yield f"{name}_sum{_braces(labels)} {_number(total)}"
+            yield f"{name}_count{_braces(labels)} {_number(sums[-1])}"
 
 
 def _braces(labels: Iterable[tuple[str, str]]) -> str:
