@@ -11,7 +11,7 @@ def main() -> int:
     from gateway import bundle, settings
 
     try:
-        report = bundle.load_native(settings.native_choice())
+        report = bundle.load_native(settings.variable_text("GATEWAY_NATIVE"))
     except bundle.BundleDamaged as error:
         sys.stderr.write(f"gateway: the archive is damaged, so it does not start ({error}). Get a fresh copy.\n")
         return 2

@@ -24,7 +24,7 @@ def convert(raw: object, hint: object, choices: tuple[str, ...], where: str) -> 
                 raise ValueError
             return tuple(part.strip() for part in parts if part.strip())
         value = _scalar(raw, hint)
-    except ValueError:
+    except (ValueError, KeyError):
         if str(raw).startswith(_LINKS):
             raise SetupError(
                 f"{where} is {raw}, which Kubernetes sets for a Service of that name: set enableServiceLinks: false "
@@ -40,24 +40,13 @@ def convert(raw: object, hint: object, choices: tuple[str, ...], where: str) -> 
 
 def _scalar(raw: object, hint: object) -> object:
     if hint is bool:
-        if isinstance(raw, bool):
-            return raw
-        if str(raw).lower() not in _TRUTH:
-            raise ValueError
         return _TRUTH[str(raw).lower()]
-    if isinstance(raw, bool):
+    if isinstance(raw, bool) or not isinstance(raw, int | float | str):
         raise ValueError
-    if hint is int:
-        if isinstance(raw, str) and not (raw.isascii() and raw.isdigit()):
-            raise ValueError
-        if isinstance(raw, float):
-            raise ValueError
-        return int(typing.cast(str, raw))
-    if hint is float:
-        value = float(typing.cast(str, raw))
-        if not 0 <= value < 1e9:
-            raise ValueError
+    if hint is int and (isinstance(raw, int) or (isinstance(raw, str) and raw.isascii() and raw.isdigit())):
+        return int(raw)
+    if hint is float and 0 <= (value := float(raw)) < 1e9:
         return value
-    if not isinstance(raw, str):
-        raise ValueError
-    return raw
+    if hint is str and isinstance(raw, str):
+        return raw
+    raise ValueError

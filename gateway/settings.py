@@ -3,6 +3,7 @@
 import ipaddress
 import os
 import re
+import tomllib
 import typing
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, replace
@@ -126,23 +127,14 @@ class Settings:
     )
     drain_seconds: float = _row(30.0, "Seconds that SIGTERM waits for requests in flight.")
     log_level: str = _row("info", "Lowest level to log.", choices=("debug", "info", "warning", "error"))
-    sources: Mapping[str, str] = field(
-        default_factory=dict, repr=False, compare=False
-    )  # no setting: where each is from
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """The settings, where each value came from, and what in the environment was not understood."""
-
-    settings: Settings
-    sources: Mapping[str, str]
-    warnings: tuple[str, ...]
+    # No settings: where each value came from, and what in the environment was not understood.
+    sources: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    warnings: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
 
 def rows() -> tuple[Field[typing.Any], ...]:
     """Return one field a setting; its metadata holds `about`, `env`, `secret` and `choices`."""
-    return tuple(row for row in fields(Settings) if row.name != "sources")
+    return tuple(row for row in fields(Settings) if row.metadata)
 
 
 def variable(row: Field[typing.Any]) -> str:
@@ -160,11 +152,6 @@ def flag(row: Field[typing.Any]) -> str:
     return "--" + row.name.replace("_", "-")
 
 
-def native_choice() -> str | None:
-    """Return the one way the matcher may be loaded (GATEWAY_NATIVE), or None for the usual order."""
-    return os.environ.get("GATEWAY_NATIVE") or None
-
-
 def is_variable_of_a_setting(name: str) -> bool:
     """Tell whether an environment variable is one that the gateway reads for itself."""
     return name in KNOWN_ELSEWHERE or any(name == variable(row) for row in rows())
@@ -180,12 +167,7 @@ def variable_text(name: str) -> str | None:
     return os.environ.get(name) or None
 
 
-def credentials_folder() -> str | None:
-    """Return the folder in which systemd puts the credentials of this service, or None."""
-    return os.environ.get("CREDENTIALS_DIRECTORY") or None
-
-
-def load(flags: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Loaded:
+def load(flags: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Settings:
     """Read the settings. flags: text by setting name, plus `config` for the TOML file.
 
     Raises:
@@ -214,7 +196,7 @@ def load(flags: Mapping[str, str], environ: Mapping[str, str] | None = None) -> 
         values["data_dir"], sources["data_dir"] = _default_data_dir(environ)
     settings = Settings(**typing.cast(typing.Any, values | {"sources": sources}))
     _check(settings)
-    return Loaded(settings, sources, _strange(environ, settings.provider_key_env))
+    return replace(settings, warnings=_strange(environ, settings.provider_key_env))
 
 
 def _strange(environ: Mapping[str, str], provider_keys: tuple[str, ...]) -> tuple[str, ...]:
@@ -237,13 +219,13 @@ def _strange(environ: Mapping[str, str], provider_keys: tuple[str, ...]) -> tupl
     return (f"not settings of this version: {', '.join(strange)}",) if strange else ()
 
 
-def show(loaded: Loaded) -> str:
+def show(settings: Settings) -> str:
     """Return one line a setting: name, value and source. Secrets are masked."""
     lines = []
     for row in rows():
-        value = getattr(loaded.settings, row.name)
+        value = getattr(settings, row.name)
         shown = "****" if row.metadata["secret"] and value else value
-        lines.append(f"{row.name} = {shown!r}  ({loaded.sources[row.name]})")
+        lines.append(f"{row.name} = {shown!r}  ({settings.sources[row.name]})")
     return "\n".join(lines)
 
 
@@ -258,7 +240,7 @@ def bound_to(settings: Settings, host: str, port: int) -> Settings:
     return bound
 
 
-def given_sockets(environ: Mapping[str, str] | None = None) -> Mapping[str, int]:
+def given_sockets() -> Mapping[str, int]:
     """Return file descriptors of listening sockets by name, as systemd hands them over (sd_listen_fds(3)).
 
     A name is what the socket unit calls it (FileDescriptorName=); the first without one is "". Empty: none was given.
@@ -266,17 +248,14 @@ def given_sockets(environ: Mapping[str, str] | None = None) -> Mapping[str, int]
     Raises:
         SetupError: the variables are there and make no sense.
     """
-    environ = os.environ if environ is None else environ
-    if environ.get("LISTEN_PID") != str(os.getpid()):
+    if os.environ.get("LISTEN_PID") != str(os.getpid()):
         return {}
-    count = environ.get("LISTEN_FDS", "")
+    count = os.environ.get("LISTEN_FDS", "")
     if not (count.isascii() and count.isdigit() and 1 <= int(count) <= _MOST_SOCKETS):
         raise SetupError(f"LISTEN_FDS must be 1 to {_MOST_SOCKETS}: one socket for the API, one named mcp for MCP")
-    names = environ.get("LISTEN_FDNAMES", "").split(":")
-    found: dict[str, int] = {}
-    for place in range(int(count)):
-        name = names[place] if place < len(names) else ""
-        found.setdefault("mcp" if name == "mcp" else "", _FIRST_SOCKET + place)
+    names = os.environ.get("LISTEN_FDNAMES", "").split(":")
+    names += [""] * int(count)
+    found = {"mcp" if name == "mcp" else "": _FIRST_SOCKET + i for i, name in enumerate(names[: int(count)])}
     if len(found) < int(count):
         raise SetupError("two sockets have the same purpose: name the socket for MCP mcp (FileDescriptorName=)")
     return found
@@ -296,8 +275,6 @@ def parse_toml(raw: bytes) -> dict[str, object]:
     Raises:
         ValueError: it is none.
     """
-    import tomllib  # slow to import, and many have no file
-
     try:
         return tomllib.loads(raw.decode())
     except RecursionError as error:

@@ -86,7 +86,7 @@ def test_a_port_that_kubernetes_sets_is_told_with_the_remedy(
     assert said.startswith(f"gateway: {name} is tcp://10.0.0.1:5001, which Kubernetes sets")
     assert "enableServiceLinks: false" in said
     flags: Mapping[str, str] = {name.lower().removeprefix("gateway_"): "7000"}
-    assert getattr(settings.load(flags).settings, next(iter(flags))) == 7000
+    assert getattr(settings.load(flags), next(iter(flags))) == 7000
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_another_database_is_refused_as_a_flag_and_in_a_file(tmp_path: Path, cap
         assert run(*arguments) == 2
         assert "database_url names a database" in capsys.readouterr().err
     for url in ("", "sqlite", "sqlite://"):
-        assert settings.load({"database_url": url}).settings.database_url == url
+        assert settings.load({"database_url": url}).database_url == url
 
 
 def test_a_misspelt_flag_command_or_key_of_a_file_is_told_with_the_right_one(tmp_path: Path, capsys: Capture) -> None:

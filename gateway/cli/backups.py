@@ -57,7 +57,7 @@ def _backup(options: argparse.Namespace, console: Console) -> int:
     has_json=True,
 )
 def _restore(options: argparse.Namespace, console: Console) -> int:
-    config = load_settings(options).settings
+    config = load_settings(options)
     if config.data_dir == ":memory:":
         raise SetupError("there is nothing to restore to in :memory:, name a folder with --data-dir")
     compose.make_data_dir(config.data_dir)
@@ -122,7 +122,7 @@ def _changes(changes: tuple[Change, ...], revivals: Revivals) -> str:
 
 def _need_folder(options: argparse.Namespace) -> None:
     """Refuse if there is no database yet: opening the folder would create an empty one."""
-    config = load_settings(options).settings
+    config = load_settings(options)
     if config.data_dir == ":memory:":
         raise SetupError("the database of :memory: is inside the running gateway and cannot be backed up from outside")
     if not os.path.exists(compose.database_path(config)):

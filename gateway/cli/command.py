@@ -19,7 +19,7 @@ from gateway.bundle import NativeReport
 from gateway.clock import SystemClock
 from gateway.domain.principals import RequestContext
 from gateway.log import Log
-from gateway.settings import Loaded, Settings
+from gateway.settings import Settings
 
 OK, FOUND, FAILED = 0, 1, 2
 CLOSING_SECONDS = 15.0
@@ -82,7 +82,7 @@ def command(
     return lambda run: Command(name, summary, example, arguments, run, has_json)
 
 
-def load_settings(options: argparse.Namespace) -> Loaded:
+def load_settings(options: argparse.Namespace) -> Settings:
     """Read the settings with the flags of this command line."""
     names = {row.name for row in settings.rows()} | {"config"}
     return settings.load({name: value for name, value in vars(options).items() if name in names and value is not None})
@@ -103,7 +103,7 @@ def with_gateway(options: argparse.Namespace, work: Work, *, needs_rules: bool =
 
     needs_rules: False for work that uses only the services of `Lasting`, so that it succeeds with a broken rule file.
     """
-    config = load_settings(options).settings
+    config = load_settings(options)
     log = make_log(config)
 
     async def run() -> int:

@@ -28,7 +28,7 @@ MOST_REQUESTS = 10_000_000
     has_json=True,
 )
 def _demo_data(options: argparse.Namespace, console: Console) -> int:
-    config = load_settings(options).settings
+    config = load_settings(options)
     path = compose.database_path(config)
     if config.data_dir == ":memory:":
         raise SetupError("demo data goes into a folder: name a fresh one with --data-dir")

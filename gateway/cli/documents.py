@@ -113,7 +113,7 @@ def _private_file(path: str) -> TextIO:
 
 
 def _need_database(options: argparse.Namespace) -> None:
-    config = load_settings(options).settings
+    config = load_settings(options)
     if config.data_dir != ":memory:" and not os.path.exists(compose.database_path(config)):
         raise SetupError(f"there is no database in {config.data_dir}")
 

@@ -37,7 +37,7 @@ _HELD_BYTES = 128 * 1024 * 1024
 @command("mcp", "Serve MCP over stdio to an assistant on this host.", "")
 def _mcp(options: argparse.Namespace, console: Console) -> int:
     """Serve MCP on stdin and stdout until the input ends or a signal comes. Queued answers are still written."""
-    config = load_settings(options).settings
+    config = load_settings(options)
 
     async def run() -> None:
         log = make_log(config)

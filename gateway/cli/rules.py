@@ -22,7 +22,7 @@ _SHOWN = ("id", "name", "category", "severity", "confidence", "description")
     argument("file", nargs="?", metavar="FILE", help="rule file; the one of the settings if left out"),
 )
 def _check(options: argparse.Namespace, console: Console) -> int:
-    scanner = compose.load_shield(options.file or load_settings(options).settings.rules)
+    scanner = compose.load_shield(options.file or load_settings(options).rules)
     categories = {rule.category for rule in scanner.rules}
     console.print(f"ok: {len(scanner.rules)} rules in {len(categories)} categories, SHA-256 {scanner.digest}")
     return OK
@@ -36,7 +36,7 @@ def _check(options: argparse.Namespace, console: Console) -> int:
     has_json=True,
 )
 def _list_rules(options: argparse.Namespace, console: Console) -> int:
-    rules = compose.load_shield(options.file or load_settings(options).settings.rules).rules
+    rules = compose.load_shield(options.file or load_settings(options).rules).rules
     if options.json:
         console.print_json(
             [

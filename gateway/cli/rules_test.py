@@ -50,7 +50,7 @@ Outcome = dict[str, Any]
 )
 def _test(options: argparse.Namespace, console: Console) -> int:
     """Run every rule's own true and false examples, then the validation suite, and compare with the last run."""
-    settings = load_settings(options).settings
+    settings = load_settings(options)
     source = options.file or settings.rules
     scanner = compose.load_shield(source)
     path = _baseline_path(options.baseline, settings.data_dir)

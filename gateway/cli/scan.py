@@ -38,7 +38,7 @@ class Scanned:
     argument("--rules", metavar="FILE", help="rules to use instead of the built-in ones"),
 )
 def _run(options: argparse.Namespace, console: Console) -> int:
-    scanner = compose.load_shield(load_settings(options).settings.rules)
+    scanner = compose.load_shield(load_settings(options).rules)
     direction = Direction(options.direction)
     found = [_scan_source(scanner, path, console, direction) for path in _walk(options.paths or ["-"])]
     if options.format == "json":

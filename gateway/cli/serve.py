@@ -64,17 +64,16 @@ def _declare_settings(parser: argparse.ArgumentParser) -> None:
 def _serve(options: argparse.Namespace, console: Console) -> int:
     """Run the HTTP server until SIGTERM or SIGINT, then finish what is in flight."""
     block_reload()  # the launcher of the archive has done so already
-    loaded = load_settings(options)
-    config = loaded.settings
+    config = load_settings(options)
     if options.show_settings:
-        console.print(settings.show(loaded))
+        console.print(settings.show(config))
         return OK
     raise_descriptor_limit()
     # A thread gives up the interpreter after this long when another asks. With the usual 5 ms, the writer would wait
     # after each step of SQLite, and the event loop after each byte that it sends while a long text is scanned.
     sys.setswitchinterval(SWITCH_SECONDS)
     log = make_log(config)
-    for warning in loaded.warnings:
+    for warning in config.warnings:
         log.warning("setting_ignored", reason=warning)
     with ExitStack() as sockets:
         given = settings.given_sockets()
@@ -219,7 +218,7 @@ class Group:
     def reload(self) -> bool:
         """Read settings and rules again. Return whether they are valid, so that new workers may take over with them."""
         try:
-            config = load_settings(self.site.options).settings
+            config = load_settings(self.site.options)
             scanner = ready_shield(config)
         except GatewayError as error:
             self.site.log.error("reload_refused", reason=error.message)

@@ -54,7 +54,7 @@ def _version(options: argparse.Namespace, console: Console) -> int:
 
 @command("doctor", "Check this copy and this host, and say what to fix.", "", has_json=True)
 def _doctor(options: argparse.Namespace, console: Console) -> int:
-    config = load_settings(options).settings
+    config = load_settings(options)
     findings = [
         *_check_program(console),
         _check_rules(config),
@@ -175,7 +175,7 @@ def _check_clock() -> Finding:
 
 @command("openapi", "Print the OpenAPI document.", "> openapi.json")
 def _openapi(options: argparse.Namespace, console: Console) -> int:
-    console.print_json(document(DESCRIBED_OPERATIONS, load_settings(options).settings))
+    console.print_json(document(DESCRIBED_OPERATIONS, load_settings(options)))
     return OK
 
 

@@ -84,7 +84,7 @@ class Live:
         """Read settings and rules again. If the new ones cannot be used, the old ones stay."""
 
         def read_again() -> Gateway:
-            gateway = self._composition.reload(load_settings(options).settings)
+            gateway = self._composition.reload(load_settings(options))
             gateway.shield.ready()
             return gateway
 

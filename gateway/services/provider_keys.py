@@ -61,7 +61,7 @@ class ProviderKeys:
                 key = self._read_file(name)
                 reason = f"the file {name} is empty"
             case "cred":
-                folder = settings.credentials_folder()
+                folder = settings.variable_text("CREDENTIALS_DIRECTORY")
                 key = None if folder is None else self._read_file(os.path.join(folder, name))
                 reason = f"systemd gives no credential {name}: LoadCredential= is missing"
             case _:
@@ -102,7 +102,7 @@ class ProviderKeys:
                     allowed = ", ".join(self._folders) or "none"
                     return f"the file lies in no folder that GATEWAY_PROVIDER_KEY_DIRS allows (now: {allowed})"
             case "cred":
-                folder = settings.credentials_folder()
+                folder = settings.variable_text("CREDENTIALS_DIRECTORY")
                 if folder is not None and not _lies_in(os.path.realpath(os.path.join(folder, name)), folder):
                     return f"the credential {name} leads out of the service manager's folder"
         return None
