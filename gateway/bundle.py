@@ -9,15 +9,17 @@ file that it unlinks at once. If neither works, the matcher in pure Python finds
 """
 
 import errno
-import functools
+import fcntl
 import hashlib
 import importlib
 import json
 import os
 import sys
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
 from importlib.util import module_from_spec
 
@@ -25,9 +27,7 @@ MODULE = "ahocorasick"
 WAYS = ("memfd", "unlinked-file", "python")
 MANIFEST = "META/manifest.json"
 _MFD_EXEC = 0x10  # Linux 6.3; older kernels answer EINVAL
-_F_ADD_SEALS = 1033
 _ALL_SEALS = 0x1 | 0x2 | 0x4 | 0x8
-_FOLDER_TRIES = 100
 
 
 class BundleDamaged(Exception):
@@ -63,7 +63,7 @@ def read(name: str) -> bytes:
     return zlib.decompress(_compressed(name))
 
 
-@functools.cache
+@cache
 def _compressed(name: str) -> bytes:
     return zlib.compress(_read(name), 1)
 
@@ -83,7 +83,7 @@ def names(folder: str) -> tuple[str, ...]:
     return tuple(sorted(os.path.relpath(path, top).replace(os.sep, "/") for path in found))
 
 
-@functools.cache
+@cache
 def archive_sha256() -> str | None:
     """Return the SHA-256 of the archive as it is at the first call, or None in a checkout."""
     path = archive_path()
@@ -120,7 +120,7 @@ class Manifest:
     members: dict[str, str]
 
 
-@functools.cache
+@cache
 def manifest() -> Manifest | None:
     """Return the manifest of the running archive, or None in a checkout.
 
@@ -193,10 +193,8 @@ def _map(path: str) -> None:
 
 
 def _by_memfd(data: bytes) -> None:
-    if sys.platform != "linux":
+    if not hasattr(os, "memfd_create"):
         raise OSError("this system has no memfd")
-    import fcntl  # POSIX only
-
     flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
     try:
         descriptor = os.memfd_create(MODULE, flags | _MFD_EXEC)
@@ -204,69 +202,32 @@ def _by_memfd(data: bytes) -> None:
         if error.errno != errno.EINVAL:
             raise
         descriptor = os.memfd_create(MODULE, flags)
-    try:
-        _write_all(descriptor, data)
-        fcntl.fcntl(descriptor, _F_ADD_SEALS, _ALL_SEALS)
+    with open(descriptor, "wb") as file:  # the mapping outlives it
+        file.write(data)
+        file.flush()
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _ALL_SEALS)
         _map(f"/proc/self/fd/{descriptor}")
-    finally:
-        os.close(descriptor)  # the mapping outlives it
 
 
 def _by_file(data: bytes) -> None:
     reasons = []
     for base in _scratch_folders():
         try:
-            folder = _private_folder(base)
-        except OSError as error:
-            reasons.append(f"{base}: {error.strerror}")
-            continue
-        path = os.path.join(folder, MODULE + EXTENSION_SUFFIXES[0])
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o500)
-            try:
-                _write_all(descriptor, data)
-            finally:
-                os.close(descriptor)
-            _map(path)
-            return
+            with tempfile.TemporaryDirectory(dir=base, ignore_cleanup_errors=True) as folder:
+                path = os.path.join(folder, MODULE + EXTENSION_SUFFIXES[0])
+                with open(path, "xb", opener=partial(os.open, mode=0o500)) as file:
+                    file.write(data)
+                _map(path)
+                return
         except (OSError, ImportError) as error:
             reasons.append(f"{base}: {error}")
-        finally:
-            for undo, what in ((os.unlink, path), (os.rmdir, folder)):
-                try:
-                    undo(what)
-                except OSError:
-                    continue  # it was not made, or the system keeps a mapped file
     raise OSError("; ".join(reasons) or "no folder that allows mapping a file")
 
 
-def _private_folder(base: str) -> str:
-    """Make a folder for this process alone. Its name may be guessed, but `mkdir` never takes an existing folder."""
-    for number in range(_FOLDER_TRIES):
-        folder = os.path.join(base, f".gateway-{os.getpid()}-{number}")
-        try:
-            os.mkdir(folder, 0o700)
-        except FileExistsError:
-            continue
-        return folder
-    raise FileExistsError(errno.EEXIST, "every name for a private folder is taken", base)
-
-
 def _scratch_folders() -> Iterator[str]:
-    if os.name != "posix":
-        import tempfile  # POSIX does without
-
-        yield tempfile.gettempdir()
-        return
     for folder in ("/run", "/dev/shm", "/tmp", "/var/tmp"):  # noqa: S108
         try:
             if not os.statvfs(folder).f_flag & os.ST_NOEXEC:
                 yield folder
         except OSError:
             continue
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]

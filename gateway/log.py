@@ -4,10 +4,10 @@ import json
 import re
 import select
 import traceback
-from datetime import UTC, datetime
 from typing import TextIO
 
 from gateway.clock import Clock
+from gateway.strict_json import write_time
 
 _PATIENCE_SECONDS = 0.1
 LEVELS = ("debug", "info", "warning", "error")
@@ -28,10 +28,6 @@ class Log:
         self._least = LEVELS.index(level)
         self._lost_lines = 0
 
-    def debug(self, event: str, **fields: object) -> None:
-        """Write what only a developer wants to read."""
-        self._write("debug", event, fields)
-
     def info(self, event: str, **fields: object) -> None:
         """Write what an operator may want to read."""
         self._write("info", event, fields)
@@ -46,7 +42,6 @@ class Log:
         The text of an unknown error may quote what it choked on, which may be a prompt.
         """
         if error is not None:
-            # Not `extract_tb`, which reads the source of each frame.
             frames = list(traceback.walk_tb(error.__traceback__))[-6:]
             where = [f"{frame.f_code.co_filename.rpartition('gateway/')[2]}:{line}" for frame, line in frames]
             fields = fields | {"error": type(error).__name__, "where": where}
@@ -60,9 +55,8 @@ class Log:
             return
         if self._lost_lines:
             fields, self._lost_lines = fields | {"lost_lines": self._lost_lines}, 0
-        at = datetime.fromtimestamp(self._clock.now_at() / 1000, UTC)
-        record = {"at": at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03d}Z", "level": level}
-        line = json.dumps(record | {"event": event} | fields, ensure_ascii=True, default=str)
+        record = {"at": write_time(self._clock.now_at()), "level": level, "event": event}
+        line = json.dumps(record | fields, default=str)
         try:
             self._stream.write(_KEY.sub("****", line) + "\n")
             self._stream.flush()

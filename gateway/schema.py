@@ -119,7 +119,7 @@ def check(record: object) -> None:
         except Bad as bad:
             path = bad.under(name).path
             raise InvalidRequest(f"{path} {bad.reason}.", param=path) from None
-        except (ValueError, OverflowError, OSError):  # what `datetime` raises for a time that it cannot represent
+        except OverflowError:  # from `datetime`, for a time that it cannot represent
             raise InvalidRequest(f"{name} must be a time before the year 10000.", param=name) from None
 
 

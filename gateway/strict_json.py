@@ -5,8 +5,6 @@ import math
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
-from typing import Any
 
 from gateway.errors import InvalidJson, InvalidRequest, TooManyValues
 
@@ -132,13 +130,7 @@ def read_time(text: str, *, param: str, now_at: int) -> int:
 
 def write_time(at: int) -> str:
     """Return Unix milliseconds as RFC 3339 in UTC with milliseconds and ``Z``."""
-    seconds, milliseconds = divmod(at, 1000)
-    return f"{_second(seconds)}.{milliseconds:03d}Z"
-
-
-@lru_cache(maxsize=64)
-def _second(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
+    return (_EPOCH + at * _MILLISECOND).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _refuse_many(text: str, max_values: int) -> None:
@@ -204,20 +196,10 @@ def _constant(name: str) -> float:
 
 
 def json_writer(*, sort_keys: bool = False) -> Callable[[object], str]:
-    """Return what writes a value as compact JSON; NaN and Infinity raise ValueError.
-
-    `JSONEncoder.encode` makes a new encoder of the C extension for each value, which takes longer than a small value.
-    """
-    encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=sort_keys, separators=(",", ":"))
-    make: Any = getattr(json.encoder, "c_make_encoder", None)
-    if make is None:  # an interpreter without the extension
-        return encoder.encode
-    write = make(None, encoder.default, json.encoder.encode_basestring, None, ":", ",", sort_keys, False, False)
-    return lambda value: "".join(write(value, 0))
+    """Return a function that writes a value as compact JSON; NaN and Infinity raise ValueError."""
+    return json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=sort_keys, separators=(",", ":")).encode
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant)
-json_string: Callable[[str], str] = json.encoder.encode_basestring
-"""Write a text as JSON."""
 json_text = json_writer()
 """Write a value as compact JSON text; see `write_json`."""
