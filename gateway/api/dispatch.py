@@ -47,7 +47,7 @@ class Dispatch:
 
     def _endpoint(self, method: str, path: str) -> Endpoint | None:
         try:
-            return self._router.match(method, routed_path(path)).route.handler
+            return self._router.match(method, routed_path(path))
         except HttpError:
             return None
 
@@ -128,7 +128,7 @@ class Dispatch:
             HttpError: there is none. Shed: it has too many requests in progress, or this one waited too long.
         """
         try:
-            endpoint = call.endpoint = self._router.match(request.method, routed_path(request.path)).route.handler
+            endpoint = call.endpoint = self._router.match(request.method, routed_path(request.path))
         except HttpError as error:
             if error.status == 404:
                 raise not_served(request.path, self._is_served) from None

@@ -16,7 +16,7 @@ from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.http.messages import Request, Response
-from gateway.http.router import Route, Router
+from gateway.http.router import Router
 from gateway.offload import ThreadOffload
 from gateway.operations.every import ALL_OPERATIONS
 from gateway.operations.operation import Answer, Door, Operation
@@ -65,7 +65,7 @@ def make_router(gateway: Gateway) -> Router[Endpoint]:
         else:
             raise ValueError(f"nothing answers {operation.name}")
         body_bytes: int = getattr(gateway.settings, operation.body_setting)
-        table.append(Route(*operation.route, Endpoint(operation, handle, body_bytes)))
+        table.append((*operation.route, Endpoint(operation, handle, body_bytes)))
     return Router(table)
 
 

@@ -1,6 +1,6 @@
 """Render an answer to bytes: status line, Date, framing and the headers of the handler. Pure but for the clock."""
 
-import time
+from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
 
@@ -12,8 +12,6 @@ _RESERVED = frozenset({"connection", "content-length", "date", "keep-alive", "tr
 _WITHOUT_BODY = frozenset({204, 304})
 _CHUNKED = "transfer-encoding: chunked\r\n"
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 class AnswerWriter:
@@ -25,7 +23,7 @@ class AnswerWriter:
 
     def tick(self) -> None:
         """Set Date to now for the answers that follow."""
-        self._date = http_date(time.gmtime())
+        self._date = formatdate(usegmt=True)  # RFC 9110 section 5.6.7
 
     def render(self, response: Response, *, is_last: bool, is_head: bool = False, is_http10: bool = False) -> bytes:
         """Return head and body of `response`, or the head alone for a stream or an answer to HEAD.
@@ -64,12 +62,6 @@ def _checked(name: str) -> str:
     if name.lower() in _RESERVED or ":" in name or " " in name or not name.isprintable():
         raise ValueError(f"a handler may not send the header {name!r}")
     return name
-
-
-def http_date(at: time.struct_time) -> str:
-    """Return a time in UTC in the form of RFC 9110 section 5.6.7, independent of the locale."""
-    day, month = _DAYS[at.tm_wday], _MONTHS[at.tm_mon - 1]
-    return f"{day}, {at.tm_mday:02} {month} {at.tm_year} {at.tm_hour:02}:{at.tm_min:02}:{at.tm_sec:02} GMT"
 
 
 def render_chunk(piece: bytes) -> bytes:

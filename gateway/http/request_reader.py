@@ -20,7 +20,7 @@ class ServerState:
 
     first_seconds, idle_seconds: how long the server waits for a first and a next request. is_stopping: answers end
     their connection. held_bytes: bodies that are arriving or being handled. endless: functions that each end a stream
-    which would last as long as its peer.
+    which would last as long as its peer. sweep: given when the server begins to serve.
     """
 
     handle: Callable[[Request], Awaitable[Response]]
@@ -29,8 +29,8 @@ class ServerState:
     check: Callable[[Request], Awaitable[Response | None]] | None
     limits: Limits
     allowed_hosts: frozenset[str] | None
-    writer: AnswerWriter
-    sweep: Sweep
+    sweep: Sweep = field(init=False)
+    writer: AnswerWriter = field(default_factory=AnswerWriter)
     first_seconds: float = field(init=False)
     idle_seconds: float = field(init=False)
     is_stopping: bool = False
@@ -61,8 +61,6 @@ class RequestReader:
 
     is_head: the request that is read now, or was read last, has the method HEAD, so that its answer has no body.
     """
-
-    __slots__ = ("_connection", "_held_bytes", "_state", "_unread", "is_head")
 
     def __init__(self, connection: Connection, state: ServerState) -> None:
         self.is_head = False

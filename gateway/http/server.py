@@ -11,7 +11,6 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway.http.accept import Acceptor, Shares
-from gateway.http.answer import AnswerWriter
 from gateway.http.messages import HttpError, Limits, Request, Response
 from gateway.http.request_reader import ServerState
 from gateway.http.session import Session
@@ -44,23 +43,19 @@ class Server:
         shares: Shares | None = None,
         index: int = 0,
     ) -> None:
-        self._handle = handle
-        self._refuse = refuse
-        self._body_limit = body_limit
-        self._check = check
-        self._limits = limits or Limits()
+        self._state = ServerState(handle, refuse, body_limit, check, limits or Limits(), allowed_hosts)
         self._tls = tls
-        self._allowed_hosts = allowed_hosts
         self._shares = shares
         self._index = index
-        self._is_stopping = False
-        self._stopping: anyio.Event | None = None
+        self._stopping = anyio.Event()
+        self._tasks: TaskGroup  # of `serve`, one task for each connection
+        self._count = 0
+        self._opening: set[anyio.CancelScope] = set()
+        self._gone = anyio.Event()
 
     def stop(self) -> None:
         """Make `serve` drain and return. May be called before `serve` and more than once; from the loop's thread."""
-        self._is_stopping = True
-        if self._stopping is not None:
-            self._stopping.set()
+        self._stopping.set()
 
     async def serve(self, listeners: Sequence[socket.socket], started: Callable[[], object]) -> None:
         """Serve `listeners` until `stop`, then drain; closes them. Call it once.
@@ -69,72 +64,45 @@ class Server:
         first; requests under way get `drain_seconds`; idle connections get `drain_idle_seconds`, in case a request is
         on its way. What is left is cancelled.
         """
-        writer = AnswerWriter()
-        sweep = Sweep(self._limits.sweep_seconds, writer.tick)
-        state = ServerState(
-            self._handle,
-            self._refuse,
-            self._body_limit,
-            self._check,
-            self._limits,
-            self._allowed_hosts,
-            writer,
-            sweep,
-        )
-        self._stopping = anyio.Event()
+        state, shares, index = self._state, self._shares, self._index
+        state.sweep = sweep = Sweep(state.limits.sweep_seconds, state.writer.tick)
         try:
-            async with anyio.create_task_group() as tasks:
-                shares, index = self._shares, self._index
-                note = None if shares is None else partial(shares.note, index)
-                sessions = _Sessions(state, tasks, self._tls, note)
+            async with anyio.create_task_group() as self._tasks:
                 acceptor = Acceptor(
                     listeners,
                     sweep,
-                    take=sessions.take,
-                    retry_seconds=self._limits.sweep_seconds,
+                    take=self._take,
+                    retry_seconds=state.limits.sweep_seconds,
                     is_ahead=None if shares is None else partial(shares.is_ahead, index),
                 )
-                sweep.on_remove = sessions.on_end = acceptor.note_room
+                sweep.on_remove = self._note_room = acceptor.note_room
+                self._note_count(0)
                 acceptor.resume()
                 started()
                 try:
-                    if not self._is_stopping:
-                        await self._stopping.wait()
+                    await self._stopping.wait()
                     state.stop()
                 finally:
                     acceptor.close()
-                await sessions.drain()
-                tasks.cancel_scope.cancel()
+                await self._drain()
+                self._tasks.cancel_scope.cancel()
         finally:
             for connection in tuple(sweep.connections):
                 connection.abort()
             with anyio.move_on_after(1, shield=True):
                 await sweep.wait_empty()  # aborted connections are lost in the next turn of the loop
 
-
-class _Sessions:
-    """The tasks of all connections of one server, one each. on_end: called when one of them has ended."""
-
-    def __init__(
-        self, state: ServerState, tasks: TaskGroup, tls: ssl.SSLContext | None, note: Callable[[int], None] | None
-    ) -> None:
-        self._state = state
-        self._tasks = tasks
-        self._tls = tls
-        self._count = 0
-        self._opening: set[anyio.CancelScope] = set()
-        self._note = note or (lambda count: None)
-        self._note(0)
-        self._gone = anyio.Event()
-        self.on_end: Callable[[], None] = lambda: None
-
-    def take(self, accepted: socket.socket, peer: str) -> bool:
+    def _take(self, accepted: socket.socket, peer: str) -> bool:
         """Start a task for a new connection from the IP address `peer`; return whether there is room for another."""
         limits = self._state.limits
-        self._count += 1
-        self._note(self._count)
+        self._note_count(1)
         self._tasks.start_soon(self._run, accepted, peer, self._is_full())
         return self._open_count() < limits.connections + limits.connections // 8 + 8
+
+    def _note_count(self, change: int) -> None:
+        self._count += change
+        if self._shares is not None:
+            self._shares.note(self._index, self._count)
 
     def _open_count(self) -> int:
         # A closed connection may have bytes to send yet: it still takes a descriptor.
@@ -159,9 +127,8 @@ class _Sessions:
                 refusal = HttpError(400, "invalid_request", "This port speaks HTTPS alone: ask with https://.")
             await Session(connection, self._state, is_surplus=self._is_still_full if is_surplus else None).run(refusal)
         finally:
-            self._count -= 1
-            self._note(self._count)
-            self.on_end()
+            self._note_count(-1)
+            self._note_room()
             if self._count == 0:
                 self._gone.set()
 
@@ -185,10 +152,10 @@ class _Sessions:
                 self._opening.discard(scope)
         return None
 
-    async def drain(self) -> None:
+    async def _drain(self) -> None:
         """Wait until every connection has ended, as long as the limits allow; end the idle ones earlier."""
         limits = self._state.limits
-        self._note = lambda count: None  # another process may use our index by now
+        self._shares = None  # another process may use our index by now
         with anyio.move_on_after(limits.drain_seconds):
             with anyio.move_on_after(limits.drain_idle_seconds):
                 await self._wait_empty()

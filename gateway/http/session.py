@@ -28,10 +28,6 @@ class Session:
     is_surplus: returns whether the server is too full to answer the first request, which is 503 then. None: it is not.
     """
 
-    __slots__ = (
-        "_connection", "_is_long", "_is_surplus", "_reader", "_request", "_scope", "_state",
-    )  # fmt: skip
-
     def __init__(
         self, connection: Connection, state: ServerState, *, is_surplus: Callable[[], Awaitable[bool]] | None
     ) -> None:

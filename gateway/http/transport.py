@@ -31,12 +31,6 @@ class DeadlinePassed(Exception):
 class _Events(asyncio.BufferedProtocol):
     """What asyncio calls, and the state of one connection that these calls change."""
 
-    __slots__ = (
-        "_flushed", "_is_late", "_is_lost", "_is_paused", "_read_waiter", "_sweep", "_transport",
-        "arrived_seconds", "deadline_seconds", "has_ended", "has_ended_cleanly", "is_full", "is_gone", "is_idle",
-        "is_tls", "on_end", "peer", "unread",
-    )  # fmt: skip
-
     def __init__(self, sweep: "Sweep", peer: str = "") -> None:
         self.arrived_seconds = 0.0
         self.deadline_seconds = NEVER
@@ -114,8 +108,6 @@ class Connection(_Events):
     not by a reset and, with TLS, with close_notify. on_end: called when the peer has ended its side, and again when the
     connection is lost. is_gone: nothing that is written from now on would arrive.
     """
-
-    __slots__ = ()
 
     async def read(self) -> bytes:
         """Wait for bytes and return all that have arrived; b"" once the peer has sent its last.

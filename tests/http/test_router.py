@@ -3,19 +3,19 @@
 import pytest
 
 from gateway.http.messages import HttpError
-from gateway.http.router import Route, Router
+from gateway.http.router import Router
 
 ROUTES = (
-    Route("GET", "/", "root"),
-    Route("GET", "/api/alerts", "list"),
-    Route("POST", "/api/alerts", "make"),
-    Route("GET", "/api/alerts/{id}", "show"),
-    Route("POST", "/api/alerts/{id}/close", "close"),
-    Route("GET", "/api/alerts/stats", "stats"),
-    Route("POST", "/api/{noun}/stats", "noun"),
-    Route("HEAD", "/own", "own head"),
-    Route("GET", "/own", "own get"),
-    Route("POST", "/only", "only"),
+    ("GET", "/", "root"),
+    ("GET", "/api/alerts", "list"),
+    ("POST", "/api/alerts", "make"),
+    ("GET", "/api/alerts/{id}", "show"),
+    ("POST", "/api/alerts/{id}/close", "close"),
+    ("GET", "/api/alerts/stats", "stats"),
+    ("POST", "/api/{noun}/stats", "noun"),
+    ("HEAD", "/own", "own head"),
+    ("GET", "/own", "own get"),
+    ("POST", "/only", "only"),
 )
 
 
@@ -26,24 +26,22 @@ def refused(method: str, path: str) -> HttpError:
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "handler", "params"),
+    ("method", "path", "handler"),
     [
-        ("GET", "/", "root", {}),
-        ("GET", "/api/alerts", "list", {}),
-        ("POST", "/api/alerts", "make", {}),
-        ("HEAD", "/api/alerts", "list", {}),
-        ("HEAD", "/own", "own head", {}),
-        ("GET", "/api/alerts/alr_1", "show", {"id": "alr_1"}),
-        ("HEAD", "/api/alerts/alr_1", "show", {"id": "alr_1"}),
-        ("POST", "/api/alerts/a b/close", "close", {"id": "a b"}),
-        ("GET", "/api/alerts/stats", "stats", {}),
-        ("POST", "/api/other/stats", "noun", {"noun": "other"}),
+        ("GET", "/", "root"),
+        ("GET", "/api/alerts", "list"),
+        ("POST", "/api/alerts", "make"),
+        ("HEAD", "/api/alerts", "list"),
+        ("HEAD", "/own", "own head"),
+        ("GET", "/api/alerts/alr_1", "show"),
+        ("HEAD", "/api/alerts/alr_1", "show"),
+        ("POST", "/api/alerts/a b/close", "close"),
+        ("GET", "/api/alerts/stats", "stats"),
+        ("POST", "/api/other/stats", "noun"),
     ],
 )
-def test_a_request_finds_its_route(method: str, path: str, handler: str, params: dict[str, str]) -> None:
-    match = Router(ROUTES).match(method, path)
-    assert match.route.handler == handler
-    assert match.params == params
+def test_a_request_finds_its_route(method: str, path: str, handler: str) -> None:
+    assert Router(ROUTES).match(method, path) == handler
 
 
 @pytest.mark.parametrize("path", ["/none", "/api/alerts/", "/api/alerts/1/open", "/api", "/api/alerts/1/close/2", ""])
@@ -67,21 +65,21 @@ def test_a_known_path_with_another_method_is_405_and_names_the_allowed_ones(meth
 
 
 def test_the_shape_with_the_earlier_literal_wins() -> None:
-    router = Router((Route("GET", "/a/{x}/c", 1), Route("GET", "/{y}/b/c", 2), Route("GET", "/a/b/{z}", 3)))
-    assert router.match("GET", "/a/b/c").route.handler == 3
-    assert router.match("GET", "/a/x/c").route.handler == 1
-    assert router.match("GET", "/z/b/c").params == {"y": "z"}
+    router = Router((("GET", "/a/{x}/c", 1), ("GET", "/{y}/b/c", 2), ("GET", "/a/b/{z}", 3)))
+    assert router.match("GET", "/a/b/c") == 3
+    assert router.match("GET", "/a/x/c") == 1
+    assert router.match("GET", "/z/b/c") == 2
 
 
 @pytest.mark.parametrize(
     "routes",
     [
-        (Route("GET", "/a", 1), Route("GET", "/a", 2)),
-        (Route("GET", "/a/{x}", 1), Route("GET", "/a/{y}", 2)),
-        (Route("GET", "a", 1),),
-        (Route("GET", "/{x}/{x}", 1),),
+        (("GET", "/a", 1), ("GET", "/a", 2)),
+        (("GET", "/a/{x}", 1), ("GET", "/a/{y}", 2)),
+        (("GET", "a", 1),),
+        (("GET", "/{x}/{x}", 1),),
     ],
 )
-def test_a_table_that_is_ambiguous_or_malformed_is_refused(routes: tuple[Route[int], ...]) -> None:
+def test_a_table_that_is_ambiguous_or_malformed_is_refused(routes: tuple[tuple[str, str, int], ...]) -> None:
     with pytest.raises(ValueError):
         Router(routes)
