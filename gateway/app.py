@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from gateway import __version__
-from gateway.auth.ratelimit import RateLimiter
 from gateway.bundle import archive_sha256
 from gateway.clock import Clock, Ids
 from gateway.domain.policies import OutboundAction, ShieldMode, ShieldPolicy, Unscannable
@@ -67,6 +66,7 @@ from gateway.services.trust_audits import TrustAudits
 from gateway.services.users import Users
 from gateway.settings import Settings
 from gateway.shield import Shield
+from gateway.store.rate_windows import RateWindows
 from gateway.store.store import Store
 
 _USER_AGENT = f"gateway/{__version__}"
@@ -82,7 +82,7 @@ class Shared:
     """
 
     shield: Shield
-    limiter: RateLimiter
+    limiter: RateWindows
     board: Board
     started_at: int
     database: tuple[int, int] | None = None
@@ -118,11 +118,12 @@ class Lasting:
         self.keys = Keys(store=store, clock=clock, ids=ids, audit=audit)
         self.first_start = FirstStart(store=store, clock=clock, ids=ids, audit=audit, keys=self.keys)
         refusals = Refusals(audit=audit, clock=clock, alerts=alerts)
+        self.limiter = shared.limiter if shared else RateWindows()
         self.authentication = Authentication(
             store=store,
             clock=clock,
             audit=audit,
-            limiter=shared.limiter if shared else None,
+            limiter=self.limiter,
             refusals=refusals,
             access=self.access,
             policies=self.policies,

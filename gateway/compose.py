@@ -126,6 +126,8 @@ async def open_lasting(
             finally:
                 lasting.authentication.refusals.flush()
                 lasting.access.flush_hits()
+                if shared is None:
+                    lasting.limiter.close()
         finally:
             with anyio.CancelScope(shield=True):
                 await store.aclose()

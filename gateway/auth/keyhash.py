@@ -25,22 +25,12 @@ def hash_key(text: str) -> str:
 
 
 def make_key(random_bytes: bytes) -> str:
-    """Return the API key for 20 random bytes.
-
-    Raises:
-        ValueError: `random_bytes` has another length.
-    """
-    if len(random_bytes) != KEY_RANDOM_BYTES:
-        raise ValueError(f"a key is made of {KEY_RANDOM_BYTES} random bytes")
+    """Return the API key for `KEY_RANDOM_BYTES` random bytes."""
     return "svc_" + random_bytes.hex()
 
 
 def prefix_of(key: str) -> str:
-    """Return ``svc_`` and the first 6 hex digits, which identify a key in lists and logs.
-
-    Raises:
-        InvalidApiKey: the text has another format.
-    """
+    """Return ``svc_`` and the first 6 hex digits, which identify a key in lists and logs. Raises as `hash_key`."""
     _check_format(key)
     return key[:_PREFIX_CHARS]
 

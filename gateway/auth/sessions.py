@@ -11,13 +11,7 @@ _ATTRIBUTES = "; Path=/; HttpOnly; SameSite=Strict"
 
 
 def make_token(random32: bytes) -> str:
-    """Return the session token (43 characters) for 32 random bytes.
-
-    Raises:
-        ValueError: `random32` has another length.
-    """
-    if len(random32) != TOKEN_RANDOM_BYTES:
-        raise ValueError(f"a session token is made of {TOKEN_RANDOM_BYTES} random bytes")
+    """Return the session token (43 characters) for `TOKEN_RANDOM_BYTES` random bytes."""
     return base64.urlsafe_b64encode(random32).decode("ascii").rstrip("=")
 
 

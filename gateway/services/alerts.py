@@ -5,6 +5,7 @@ timeline of the alert; further sightings are only counted.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -198,10 +199,8 @@ class Alerts:
 
     def raise_behind(self, work: Callable[[Transaction], object]) -> None:
         """Queue `work`, which raises an alert about a refusal. The refusal stands even if the queue is full."""
-        try:
+        with suppress(StoreUnavailable):  # the store logs the fault
             self._store.db.write_behind(work)
-        except StoreUnavailable:
-            return  # the store logs its own trouble
 
     async def page(self, wanted: AlertFilter) -> Page[Alert]:
         """List alerts, newest first."""

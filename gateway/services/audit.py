@@ -5,6 +5,7 @@ event.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
 from functools import partial
@@ -153,17 +154,9 @@ class Audit:
         return await self.commit(lambda tx: self._store.audit.append(tx, event))
 
     def record_behind(self, event: AuditEvent) -> None:
-        """Queue `event` without waiting: for refusals, which stand whether they are recorded or not.
-
-        Raises:
-            AuditUnavailable: the event was not queued.
-        """
-        try:
+        """Queue `event` without waiting: for refusals, which stand whether they are recorded or not."""
+        with suppress(StoreUnavailable):  # the store logs the fault
             self._store.db.write_behind(lambda tx: self._store.audit.append(tx, event))
-        except StoreUnavailable as error:
-            raise AuditUnavailable(
-                "The audit log cannot be written; try again.", retry_after_seconds=error.retry_after_seconds
-            ) from error
 
     async def page(self, wanted: AuditFilter) -> Page[AuditEvent]:
         """List events, newest first.

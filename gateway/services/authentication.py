@@ -6,10 +6,11 @@ number of changes in the database: a process may be killed after its change and 
 """
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from gateway.auth.keyhash import hash_key, prefix_of
-from gateway.auth.ratelimit import Admission, LocalRateLimiter, RateExceeded, RateLimiter
+from gateway.auth.ratelimit import Admission, RateExceeded
 from gateway.clock import Clock
 from gateway.domain.keys import MAX_RATE_LIMIT, KeyRecord
 from gateway.domain.policies import DEFAULT_SHIELD_POLICY
@@ -30,6 +31,7 @@ from gateway.services.policies import Policies
 from gateway.services.refusals import KEY_REFUSED, RATE_EXCEEDED, SESSION_REFUSED, Refusals
 from gateway.services.resource import AuditTrail
 from gateway.store.database import StoreUnavailable, Transaction
+from gateway.store.rate_windows import RateWindows
 from gateway.store.store import Store
 
 _RECHECK_SECONDS = 1.0
@@ -48,11 +50,7 @@ class _CachedKey:
 
 
 class Authentication:
-    """Authenticates callers.
-
-    limiter: holds the rate windows; by default for this process alone. access, policies: read again when the generation
-    moves.
-    """
+    """Authenticates callers. access, policies: read again when the generation moves."""
 
     def __init__(
         self,
@@ -60,22 +58,22 @@ class Authentication:
         store: Store,
         clock: Clock,
         audit: Audit,
-        limiter: RateLimiter | None = None,
-        refusals: Refusals | None = None,
-        access: AccessGuard | None = None,
-        policies: Policies | None = None,
+        limiter: RateWindows,
+        refusals: Refusals,
+        access: AccessGuard,
+        policies: Policies,
     ) -> None:
         self._store = store
         self._clock = clock
         self._audit = audit
         self._trail = AuditTrail(audit, "api_key")
-        self._limiter = limiter or LocalRateLimiter()
+        self._limiter = limiter
+        self.refusals = refusals
+        self._access = access
+        self._policies = policies
         self._cached: dict[str, _CachedKey] = {}
         self._generation = -1
         self._changes: str | None = None
-        self.refusals = refusals or Refusals(audit=audit, clock=clock)
-        self._policies = policies
-        self._access = access or AccessGuard(store=store, clock=clock)
 
     async def authenticate(self, credential: str | None, context: RequestContext) -> Principal:
         """Return the principal of the API key `credential`. A key used within the last second costs no SQL.
@@ -123,16 +121,11 @@ class Authentication:
         return admission
 
     def require(self, principal: Principal, needs: Scope | Permission, context: RequestContext | None = None) -> None:
-        """Check that `principal` may do what `needs` names.
-
-        Raises:
-            InsufficientScope, PermissionDenied: the principal lacks the scope or permission.
-        """
+        """Check that `principal` may do what `needs` names. Raises InsufficientScope or PermissionDenied."""
         # By type, because a scope and a permission may have the same text.
         held: Collection[str] = principal.scopes if isinstance(needs, Scope) else principal.permissions
-        if needs in held:
-            return
-        raise self._refused(_lacking(needs), context, principal=principal)
+        if needs not in held:
+            raise self._refused(_lacking(needs), context, principal=principal)
 
     def _find(self, digest: str, now_seconds: float) -> _CachedKey | None:
         if now_seconds >= self.refusals.due_seconds:
@@ -164,15 +157,13 @@ class Authentication:
         changes = self._store.db.read_now(self._store.meta.changes_of_authority)
         self._cached.clear()
         self._access.refresh()
-        if self._policies is not None:
-            self._policies.refresh()
+        self._policies.refresh()
         self._generation, self._changes = generation, changes
 
     def _check_principal(self, principal: Principal, context: RequestContext, now_at: int) -> None:
         """Check that the policy of a key exists, and the access list."""
         try:
-            if self._policies is not None:
-                self._policies.of(principal, DEFAULT_SHIELD_POLICY)
+            self._policies.of(principal, DEFAULT_SHIELD_POLICY)
             self._access.check_caller(principal, context, now_at)
         except EntryDenied as error:
             raise self._refused(error, context, principal=principal, details={"access_entry": error.entry.id}) from None
@@ -189,11 +180,9 @@ class Authentication:
         cached.used_at = now_at
 
     def _record_use(self, cached: _CachedKey, now_at: int) -> None:
-        try:
+        with suppress(StoreUnavailable):  # the next request tries again
             self._store.db.write_behind(lambda tx: self._store.keys.mark_used(tx, cached.record.id, now_at=now_at))
-        except StoreUnavailable:
-            return  # the next request tries again
-        cached.used_at = now_at
+            cached.used_at = now_at
 
     def _refused(
         self,

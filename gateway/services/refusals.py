@@ -11,9 +11,8 @@ from typing import Any
 
 from gateway.clock import Clock
 from gateway.domain.alerts import AlertSource
-from gateway.domain.audit import AuditEvent
 from gateway.domain.principals import Principal, RequestContext
-from gateway.errors import AuditUnavailable, GatewayError
+from gateway.errors import GatewayError
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.shield.detections import Severity
@@ -119,7 +118,7 @@ class Refusals:
             resource_id=principal.id if principal else None,
             details=details,
         )
-        self._record_behind(event)
+        self._audit.record_behind(event)
         return error
 
     def flush(self) -> None:
@@ -143,7 +142,7 @@ class Refusals:
             details: dict[str, object] = {"refusals": refusals, "others": 0}
             if action == KEY_REFUSED:
                 details |= {"others": others.count, "others_request_ids": others.request_ids}
-            self._record_behind(
+            self._audit.record_behind(
                 self._audit.event(action, source="auth", outcome="refused", reason="repeated", details=details)
             )
 
@@ -200,12 +199,6 @@ class Refusals:
             )
 
         alerts.raise_behind(work)
-
-    def _record_behind(self, event: AuditEvent) -> None:
-        try:
-            self._audit.record_behind(event)
-        except AuditUnavailable:
-            return  # the request is refused either way, and the store logs the fault
 
 
 def _stranger(resource_type: str, key_prefix: str | None) -> Principal:

@@ -1,6 +1,6 @@
 """The sliding windows of 60 seconds that all workers of a host share. Memory only; knows no SQL.
 
-Theory of operation. The windows lie in one anonymous mapping, which is made before the workers fork. A key has a slot:
+Theory of operation. The windows lie in one anonymous mapping, which is made before any workers fork. A key has a slot:
 an entry in a directory and a ring of cells. A cell is the time of an admitted call and the number of calls up to it, so
 that the calls of the last minute are one subtraction. Times come from the monotonic clock, which all processes of a
 host share. The time of a cell never goes back.
@@ -37,7 +37,7 @@ _NAP_SECONDS = 0.0005
 
 
 class RateWindows:
-    """A `RateLimiter` for processes that fork after it was made. One thread of each process may use it.
+    """The windows of all keys, for one process or for those that fork after it was made: one thread of each.
 
     sets: how many sets of `SLOTS` keys there are. Memory is used as keys come into use, at most 4.1 KB for a key.
     """
@@ -185,5 +185,5 @@ def lock_file() -> int:
             return os.dup(file.fileno())
     except OSError as error:
         raise SetupError(
-            f"Several workers need a file for their locks ({error.strerror}): use one worker, or let TMPDIR be written."
+            f"The gateway needs a file for the locks of its workers ({error.strerror}): let TMPDIR be written."
         ) from error

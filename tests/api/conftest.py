@@ -3,6 +3,7 @@
 import io
 import itertools
 import json
+import weakref
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ import pytest
 
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
-from gateway.auth.ratelimit import Admission, LocalRateLimiter, RateExceeded
+from gateway.auth.ratelimit import Admission, RateExceeded
 from gateway.clock import SystemClock
 from gateway.compose import open_gateway
 from gateway.domain.alerts import Alert, AlertFilter, AlertSource
@@ -29,6 +30,7 @@ from gateway.services.scans import ScanAnswer, ScanStats, ScanText
 from gateway.services.shield_tests import LastShieldTests
 from gateway.settings import Settings
 from gateway.shield.detections import Direction, Severity, Verdict
+from gateway.store.rate_windows import RateWindows
 
 ALL = "svc_" + "a" * 40
 NONE = "svc_" + "b" * 40
@@ -72,7 +74,8 @@ class FakeAuthentication:
 
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
-        self._limiter = LocalRateLimiter()
+        self._limiter = RateWindows(sets=1)
+        weakref.finalize(self, self._limiter.close)
         self.asked: list[tuple[str | None, RequestContext]] = []
         self.principals = {
             ALL: self._principal("all", frozenset(Scope), 1000),

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from entrance import open_entrance
 
 from gateway.clock import SystemClock, SystemIds
 from gateway.domain.access_list import EntryType, ListName
@@ -15,7 +16,6 @@ from gateway.log import Log
 from gateway.services.access_guard import AccessGuard, EntryDenied
 from gateway.services.access_list import AccessList, WantedEntry
 from gateway.services.audit import Audit
-from gateway.services.authentication import Authentication
 from gateway.services.keys import Keys, NewKey
 from gateway.store.database import StoreUnavailable
 from gateway.store.store import Store, open_store
@@ -37,7 +37,7 @@ class Process:
         self.keys = Keys(store=store, clock=clock, ids=ids, audit=audit)
         self.guard = AccessGuard(store=store, clock=clock)
         self.entries = AccessList(store=store, clock=clock, ids=ids, audit=audit)
-        self.authentication = Authentication(store=store, clock=clock, audit=audit, access=self.guard)
+        self.authentication = open_entrance(store, clock, audit, access=self.guard)
 
     async def deny(self, kind: EntryType, value: str, list_name: ListName = ListName.DENY) -> str:
         wanted = WantedEntry(list_name=list_name, entry_type=kind, value=value)

@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
+from entrance import open_entrance
 
 from gateway.auth.ratelimit import RateExceeded
 from gateway.clock import SystemIds
@@ -27,7 +28,6 @@ from gateway.errors import (
 )
 from gateway.log import Log
 from gateway.services.audit import Audit
-from gateway.services.authentication import Authentication
 from gateway.services.keys import Keys
 from gateway.services.refusals import AT_ONCE, KINDS, NAMED, WINDOW_SECONDS
 from gateway.store.database import StoreUnavailable
@@ -66,7 +66,7 @@ class House:
         self.store = store
         self.audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
         self.keys = Keys(store=store, clock=clock, ids=ids, audit=self.audit)
-        self.authentication = Authentication(store=store, clock=clock, audit=self.audit)
+        self.authentication = open_entrance(store, clock, self.audit)
 
     async def key(self, **changes: Any) -> CreatedKey:
         return await self.keys.create(CLI, NewKey(**{"name": "ci", "scopes": (Scope.SHIELD_SCAN,)} | changes), CONTEXT)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from entrance import open_entrance
 
 from gateway.auth.keyhash import hash_key
 from gateway.clock import SystemIds
@@ -16,7 +17,6 @@ from gateway.domain.principals import Permission, Principal, RequestContext, Sco
 from gateway.errors import AuditUnavailable, Conflict, InvalidRequest, KeyRevoked, NotFound, PermissionDenied
 from gateway.log import Log
 from gateway.services.audit import Audit
-from gateway.services.authentication import Authentication
 from gateway.services.keys import Keys
 from gateway.store.keys import BY_DIGEST
 from gateway.store.store import Store, open_store
@@ -52,7 +52,7 @@ class House:
         self.store = store
         self.audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
         self.keys = Keys(store=store, clock=clock, ids=ids, audit=self.audit)
-        self.authentication = Authentication(store=store, clock=clock, audit=self.audit)
+        self.authentication = open_entrance(store, clock, self.audit)
 
     async def enter(self, key: str) -> str:
         return (await self.authentication.authenticate(key, CONTEXT)).id

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from entrance import open_entrance
 
 from gateway.clock import SystemClock, SystemIds
 from gateway.domain.keys import ChangedKey, NewKey
@@ -13,7 +14,6 @@ from gateway.domain.principals import Permission, Principal, RequestContext, Sco
 from gateway.errors import PermissionDenied
 from gateway.log import Log
 from gateway.services.audit import Audit
-from gateway.services.authentication import Authentication
 from gateway.services.keys import Keys
 from gateway.services.policies import Policies, WantedPolicy
 from gateway.store.store import Store, open_store
@@ -33,7 +33,7 @@ class Process:
         audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
         self.keys = Keys(store=store, clock=clock, ids=ids, audit=audit)
         self.policies = Policies(store=store, clock=clock, ids=ids, audit=audit)
-        self.authentication = Authentication(store=store, clock=clock, audit=audit, policies=self.policies)
+        self.authentication = open_entrance(store, clock, audit, policies=self.policies)
 
     async def holds(self, key: str) -> ShieldPolicy:
         return self.policies.of(await self.authentication.authenticate(key, CONTEXT), DEFAULT)

@@ -1,6 +1,7 @@
-"""The windows that processes share: exact over processes, bounded, and never left locked or wrong by who dies."""
+"""The windows of 60 seconds: exact, also over processes, bounded, and never locked or wrong when a process dies."""
 
 import fcntl
+import math
 import os
 import random
 import signal
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from gateway.auth.ratelimit import LocalRateLimiter
+from gateway.auth.ratelimit import Admission
 from gateway.store.database import StoreUnavailable
 from gateway.store.rate_windows import CELLS, SLOTS, RateWindows
 
@@ -35,15 +36,74 @@ def in_child(work: Callable[[], object]) -> int:
         os._exit(code)
 
 
-def test_it_says_what_the_window_of_one_process_says(windows: RateWindows) -> None:
-    local = LocalRateLimiter()
-    chance = random.Random(7)
-    now_seconds = 1000.0
-    for _ in range(5000):
-        now_seconds += chance.choice((0.0, 0.01, 0.5, 3.0, 20.0))
-        key_id, limit = chance.choice((("key_a", 3), ("key_b", 60), ("key_c", CELLS)))
-        shared = windows.admit(key_id, limit=limit, now_seconds=now_seconds)
-        assert shared == local.admit(key_id, limit=limit, now_seconds=now_seconds)
+def test_the_first_call_is_admitted_and_counted(windows: RateWindows) -> None:
+    assert windows.admit("key_a", 3, 1000.0) == Admission(True, 3, 2, 60, 0)
+
+
+def test_the_call_after_the_last_is_refused_until_the_first_is_a_minute_old(windows: RateWindows) -> None:
+    for second in (0.0, 10.0, 20.0):
+        assert windows.admit("key_a", 3, second).admitted
+    assert windows.admit("key_a", 3, 30.0) == Admission(False, 3, 0, 30, 30)
+    assert not windows.admit("key_a", 3, 59.999).admitted
+    assert windows.admit("key_a", 3, 60.0) == Admission(True, 3, 0, 10, 0)
+    assert not windows.admit("key_a", 3, 69.0).admitted
+
+
+def test_rejected_calls_do_not_count(windows: RateWindows) -> None:
+    windows.admit("key_a", 1, 0.0)
+    for tenth in range(1, 600):
+        assert not windows.admit("key_a", 1, tenth / 10).admitted
+    assert windows.admit("key_a", 1, 60.0).admitted
+
+
+def test_waits_are_whole_seconds_from_1_to_60(windows: RateWindows) -> None:
+    windows.admit("key_a", 1, 0.0)
+    assert windows.admit("key_a", 1, 0.0).retry_after_seconds == 60
+    assert windows.admit("key_a", 1, 59.9999).retry_after_seconds == 1
+
+
+def test_a_limit_of_nothing_admits_nothing(windows: RateWindows) -> None:
+    assert windows.admit("key_a", 0, 0.0) == Admission(False, 0, 0, 60, 60)
+
+
+def test_keys_do_not_share_a_window(windows: RateWindows) -> None:
+    assert windows.admit("key_a", 1, 0.0).admitted
+    assert windows.admit("key_b", 1, 0.0).admitted
+    assert not windows.admit("key_a", 1, 1.0).admitted
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_call_is_refused_only_when_it_must_be(windows: RateWindows, seed: int) -> None:
+    chance = random.Random(seed)
+    limit, now, admitted = chance.randint(1, CELLS), 0.0, []
+    for _ in range(20_000):
+        now += chance.choice((0.0, 0.001, 0.05, 0.3, 20.0 if chance.random() < 0.01 else 0.0))
+        before = sum(1 for one in admitted[-limit:] if one > now - 60)
+        answer = windows.admit("key_a", limit, now)
+        assert answer.admitted == (before < limit)
+        if answer.admitted:
+            admitted.append(now)
+    assert all(later - earlier >= 60 for earlier, later in zip(admitted, admitted[limit:], strict=False))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_answer_is_what_a_list_of_all_calls_tells(windows: RateWindows, seed: int) -> None:
+    chance = random.Random(seed)
+    limit, now, admitted = 50, 1e6 * chance.random(), []
+    for _ in range(5_000):
+        now += chance.choice((0.0, 0.001, 0.3, chance.random(), 30.0 if chance.random() < 0.02 else 0.0))
+        limit = chance.choice((0, 20, 50, 70)) if chance.random() < 0.01 else limit
+        admitted = [one for one in admitted if one > now - 60]
+        used = len(admitted)
+        if used < limit:
+            admitted.append(now)
+        reset = math.ceil((admitted or [now])[0] + 60 - now)
+        wait = math.ceil(admitted[used - limit] + 60 - now) if 0 < limit <= used else reset
+        is_good = used < limit
+        left = limit - used - 1 if is_good else 0
+        assert windows.admit("key_a", limit, now) == Admission(
+            is_good, limit, left, min(reset, 60), 0 if is_good else wait
+        )
 
 
 @pytest.mark.parametrize("limit", [1, 5, CELLS, CELLS + 1, 2000])
