@@ -192,7 +192,7 @@ class Gateway(Lasting):
     def _make_chat(self, policy: ShieldPolicy, client: Client) -> None:
         """Make what completes chats: providers, the choice between them, and the proxy."""
         store, clock, ids, audit, alerts = self.store, self.clock, self.ids, self.audit, self.alerts
-        settings, secrets = self.settings, self.secrets
+        settings, secrets, upstream = self.settings, self.secrets, settings_provider(self.settings)
         dialect = OpenAiDialect(max_messages=settings.max_messages, max_chars=settings.max_chat_chars)
         open_http = partial(HttpUpstream, client, dialect, clock=clock, ids=ids, user_agent=_USER_AGENT)
         self.routing = Routing(
@@ -201,7 +201,7 @@ class Gateway(Lasting):
             circuits=self.circuits,
             keys=secrets,
             connect=Connections(settings, open_http, clock=clock, ids=ids).connect,
-            upstream=settings_provider(settings),
+            upstream=upstream,
             metrics=self.metrics,
             attempts_seconds=settings.upstream_attempts_seconds,
         )
@@ -233,6 +233,7 @@ class Gateway(Lasting):
             keys=secrets,
             resolve=addresses_of,
             log=self.log,
+            from_settings=upstream,
         )
         self.provider_test = ProviderTest(
             routing=self.routing, circuits=self.circuits, providers=self.providers, clock=clock

@@ -37,16 +37,12 @@ ERROR = closed(
     ),
 )
 META = closed(
-    request_id=_REQUEST_ID,
-    timestamp={"type": "string", "format": "date-time", "pattern": WRITTEN_TIME_PATTERN},
+    request_id=_REQUEST_ID, timestamp={"type": "string", "format": "date-time", "pattern": WRITTEN_TIME_PATTERN}
 )
 PAGE = closed(
     limit=_COUNT,
     count=_COUNT,
-    next={
-        "anyOf": [TEXT, _NULL],
-        "description": "Give it back as `cursor` for the next page; null at the end.",
-    },
+    next={"anyOf": [TEXT, _NULL], "description": "Give it back as `cursor` for the next page; null at the end."},
 )
 HEALTH: JsonSchema = {
     "type": "object",
@@ -85,14 +81,11 @@ _MESSAGE: JsonSchema = {
             ["role", "content"],
             {"role": {"enum": ["system", "developer", "user", "tool"]}, "content": {"anyOf": [TEXT, _PARTS]}},
         ),
-        _object(
-            ["role"],
-            {"role": {"enum": ["assistant", "function"]}, "content": {"anyOf": [TEXT, _PARTS, _NULL]}},
-        ),
+        _object(["role"], {"role": {"enum": ["assistant", "function"]}, "content": {"anyOf": [TEXT, _PARTS, _NULL]}}),
     ]
 }
 CHAT_REQUEST: JsonSchema = {
-    "description": "The request of the OpenAI API. Fields not listed here are scanned and passed on.",
+    "description": "The request of the OpenAI API. Fields not listed here are scanned and passed on."
 } | _object(
     ["model", "messages"],
     {
@@ -111,8 +104,5 @@ MODEL: JsonSchema = {"type": "object", "required": ["id"], "properties": {"id": 
 MODELS: JsonSchema = {
     "type": "object",
     "required": ["object", "data"],
-    "properties": {
-        "object": {"const": "list"},
-        "data": {"type": "array", "items": MODEL},
-    },
+    "properties": {"object": {"const": "list"}, "data": {"type": "array", "items": MODEL}},
 }

@@ -82,13 +82,7 @@ def json_response(value: object, headers: Headers = (), *, status: int = 200) ->
 
 
 def envelope_response(
-    data: bytes,
-    page: Page[object] | None,
-    *,
-    request_id: str,
-    timestamp: str,
-    status: int = 200,
-    headers: Headers = (),
+    data: bytes, page: Page[object] | None, *, request_id: str, timestamp: str, status: int = 200, headers: Headers = ()
 ) -> Response:
     """Return `{"ok", "data", "meta"}`, with "page" for a list. data: serialized JSON."""
     tail = f',"meta":{{"request_id":"{request_id}","timestamp":"{timestamp}"}}}}'.encode("ascii")

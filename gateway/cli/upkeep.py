@@ -139,7 +139,7 @@ def _check_database(config: Settings) -> list[Finding]:
         async with compose.open_gateway(config, log=make_log(config), is_shell=True) as gateway:
             report = await gateway.audit.verify()
             checked = await gateway.store.db.read(gateway.running.checked)
-            used = [one for one in await gateway.providers.list() if one.enabled]
+            used = [one for one in await gateway.store.db.read(gateway.store.providers.all) if one.enabled]
             refusals = {one.name: gateway.secrets.refusal(one.key_reference or "") for one in used}
         found = [Finding("database", True, f"opens; audit chain of {report.events} events is whole")]
         if not report.ok:

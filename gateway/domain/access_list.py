@@ -98,8 +98,8 @@ class AccessEntry:
 class EntryFilter(PageQuery):
     """The entries to list, newest first. None matches everything."""
 
-    list_name: ListName | None = None
-    entry_type: EntryType | None = None
+    list: ListName | None = None
+    type: EntryType | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,11 +71,7 @@ def cors_headers(headers: Headers) -> HeaderList:
     origin = headers.get("origin")
     if origin is None or not _is_local(origin):
         return (("vary", "Origin"),)
-    return (
-        ("vary", "Origin"),
-        ("access-control-allow-origin", origin),
-        ("access-control-expose-headers", _MAY_READ),
-    )
+    return (("vary", "Origin"), ("access-control-allow-origin", origin), ("access-control-expose-headers", _MAY_READ))
 
 
 def preflight_headers(methods: str) -> HeaderList:

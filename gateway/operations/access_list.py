@@ -15,20 +15,11 @@ from gateway.domain.access_list import (
     EntryType,
     ListName,
 )
-from gateway.domain.paging import Page, PageQuery
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.field_types import LINE_PATTERN
 from gateway.operations.operation import choice, kind
 from gateway.operations.rows import Noun, paging, project
 from gateway.services.access_list import WantedChange, WantedEntry
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryQuery(PageQuery):
-    """Which entries to list."""
-
-    list: ListName | None = None
-    type: EntryType | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,25 +39,13 @@ class EntryView(AccessEntry):
     status: Literal["active", "expired"]
 
 
-def view_entry(entry: AccessEntry, now_at: int) -> EntryView:
-    """Return the view of an entry at `now_at`."""
-    return project(EntryView, entry, status="active" if entry.is_live(now_at) else "expired")
+def _view(gateway: Gateway, entry: AccessEntry) -> EntryView:
+    return project(EntryView, entry, status="active" if entry.is_live(gateway.clock.now_at()) else "expired")
 
 
-async def list_entries(
-    gateway: Gateway, who: Principal, wanted: EntryQuery, context: RequestContext
-) -> Page[EntryView]:
-    """Return a page of entries."""
-    chosen = EntryFilter(list_name=wanted.list, entry_type=wanted.type, limit=wanted.limit, cursor=wanted.cursor)
-    page = await gateway.access_list.page(chosen)
-    now_at = gateway.clock.now_at()
-    return Page(tuple(view_entry(entry, now_at) for entry in page.items), page.limit, page.next)
-
-
-async def remove_entry(gateway: Gateway, who: Principal, command: RemoveEntry, context: RequestContext) -> EntryView:
-    """Remove an entry and return it."""
+async def _remove(gateway: Gateway, who: Principal, command: RemoveEntry, context: RequestContext) -> EntryView:
     removed = await gateway.access_list.remove(who, command.id, context, force=command.force == "true")
-    return view_entry(removed, gateway.clock.now_at())
+    return _view(gateway, removed)
 
 
 _KINDS = (
@@ -77,20 +56,12 @@ _KINDS = (
     kind(type={"enum": ["MODEL", "PROVIDER", "TOOL", "AGENT"]}, value={"pattern": LINE_PATTERN}),
 )
 
-_ACCESS = Noun(
-    "access",
-    EntryView,
-    Permission.ACCESS_READ,
-    Permission.ACCESS_MANAGE,
-    view=lambda gateway, entry: view_entry(entry, gateway.clock.now_at()),
-    service="access_list",
-)
+_ACCESS = Noun("access", EntryView, Permission.ACCESS_READ, Permission.ACCESS_MANAGE, view=_view, service="access_list")
 
 ACCESS_OPERATIONS = (
     _ACCESS.list(
         "List the entries of the access list, newest first.",
-        takes=EntryQuery,
-        call=list_entries,
+        takes=EntryFilter,
         query=(
             choice("list", ListName, "Only entries of this list."),
             choice("type", EntryType, "Only entries of this type."),
@@ -111,7 +82,7 @@ ACCESS_OPERATIONS = (
     _ACCESS.remove(
         "Remove an entry; `force=true` in the query even if it locks the caller out. Holds in every worker.",
         takes=RemoveEntry,
-        call=remove_entry,
+        call=_remove,
         query=(choice("force", ("true", "false"), "Even if it locks the caller out."),),
     ),
 )

@@ -69,7 +69,7 @@ AGENT_OPERATIONS = (
         gives=Imported,
         call=lambda gateway, who, command, context: gateway.agents.import_list(who, command.agents, context),
     ),
-    _AGENTS.show("Show one agent.", call=lambda gateway, who, command, context: gateway.agents.view(command.id)),
+    _AGENTS.show("Show one agent.", method="view"),
     _AGENTS.change(
         PatchAgent,
         "Change an agent: `owner`, `role`, `tags`, …; `status` blocked, retired or active. `version` guards.",

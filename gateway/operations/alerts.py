@@ -22,13 +22,11 @@ ALERT_FILTERS = (
 _SUPPRESSED: JsonSchema = {"const": AlertStatus.SUPPRESSED.value}
 
 
-def write_case(case: AlertCase) -> dict[str, object]:
-    """Return the JSON object of an alert, with its timeline as one more field."""
+def _write_case(case: AlertCase) -> dict[str, object]:
     return encode(case.alert) | {"timeline": [encode(step) for step in case.timeline]}
 
 
-def case_schema() -> JsonSchema:
-    """Return the JSON Schema of what `write_case` returns."""
+def _case_schema() -> JsonSchema:
     return joined(json_schema(Alert, written=True), json_schema(AlertCase, written=True), "timeline")
 
 
@@ -47,7 +45,7 @@ ALERT_OPERATIONS = (
         ),
     ),
     _ALERTS.show(
-        "Show one alert with its evidence and its timeline.", gives=AlertCase, write=write_case, schema=case_schema
+        "Show one alert with its evidence and its timeline.", gives=AlertCase, write=_write_case, schema=_case_schema
     ),
     _ALERTS.change(
         WantedAlert,

@@ -54,9 +54,8 @@ class BudgetView:
     version: int
 
 
-def view_budget(standing: Standing, now_at: int) -> BudgetView:
-    """Return what is shown of a budget."""
-    budget = standing.budget
+def _view(gateway: Gateway, standing: Standing) -> BudgetView:
+    budget, now_at = standing.budget, gateway.clock.now_at()
     unit, limit, override = budget.unit, budget.effective_amount(now_at), budget.override
     status: Literal["ok", "warning", "exceeded"] = "warning" if standing.is_soft(now_at) and standing.spent else "ok"
     return project(
@@ -77,15 +76,8 @@ def view_budget(standing: Standing, now_at: int) -> BudgetView:
     )
 
 
-async def show_budget(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> BudgetView:
-    """Return one budget."""
-    return view_budget(await gateway.budgets.standing(command.id), gateway.clock.now_at())
-
-
-async def end_override(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> BudgetView:
-    """End the override of a budget before its time."""
-    standing = await gateway.budgets.override(who, command.id, None, context)
-    return view_budget(standing, gateway.clock.now_at())
+async def _end_override(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> BudgetView:
+    return _view(gateway, await gateway.budgets.override(who, command.id, None, context))
 
 
 _USD: dict[str, JsonSchema] = {"unit": {"enum": ["usd"]}, "limit": {"maximum": MAX_AMOUNT // MICRO}}
@@ -96,13 +88,7 @@ _OF_SOME: dict[str, JsonSchema] = {
     "scope_value": {"type": "string"},
 }
 
-_BUDGETS = Noun(
-    "budgets",
-    BudgetView,
-    Permission.BUDGETS_READ,
-    Permission.BUDGETS_MANAGE,
-    view=lambda gateway, standing: view_budget(standing, gateway.clock.now_at()),
-)
+_BUDGETS = Noun("budgets", BudgetView, Permission.BUDGETS_READ, Permission.BUDGETS_MANAGE, view=_view)
 
 BUDGET_OPERATIONS = (
     _BUDGETS.list(
@@ -119,10 +105,7 @@ BUDGET_OPERATIONS = (
             kind(("unit", "scope", "scope_value"), **_COUNTED, **_OF_SOME),
         ),
     ),
-    _BUDGETS.show(
-        "Show one budget and its state.",
-        call=show_budget,
-    ),
+    _BUDGETS.show("Show one budget and its state.", method="standing"),
     _BUDGETS.change(
         ChangedBudget, "Change `limit`, `soft_pct`, `action` or `name` of a budget; `version` or `If-Match` guards."
     ),
@@ -137,7 +120,7 @@ BUDGET_OPERATIONS = (
         "DELETE /{id}/override",
         "End the override of a budget early, so that its usual limit applies again.",
         takes=ById,
-        call=end_override,
+        call=_end_override,
     ),
     _BUDGETS.remove("Remove a budget and what was counted in it."),
 )

@@ -1,14 +1,13 @@
 """The rows of event outputs on the internal API, and their view. The rules are in `services.event_outputs`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gateway.app import Gateway
 from gateway.domain.addresses import BASE_URL_PROMISE
 from gateway.domain.event_outputs import FILE_PROMISE, SYSLOG_PROMISE, EventKind, EventOutput, EventSeverity, OutputKind
-from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.operations.operation import ById, kind
-from gateway.operations.rows import Noun, project, whole
+from gateway.operations.rows import Noun, project
 from gateway.schema import JsonSchema
 from gateway.services.event_outputs import ChangedOutput, NewOutput, Tried
 
@@ -43,13 +42,7 @@ class OutputView:
     secret: str | None = field(default=None, repr=False)
 
 
-async def list_outputs(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[OutputView]:
-    """Return all outputs as one page."""
-    return whole(tuple(_view(output, waiting) for output, waiting in await gateway.event_outputs.list_waiting()))
-
-
-async def create_output(gateway: Gateway, who: Principal, command: NewOutput, context: RequestContext) -> OutputView:
-    """Create an output and show its secret this once."""
+async def _create(gateway: Gateway, who: Principal, command: NewOutput, context: RequestContext) -> OutputView:
     made = await gateway.event_outputs.create(who, command, context)
     return _view(made.output, 0, made.secret)
 
@@ -72,11 +65,13 @@ _OUTPUTS = Noun(
 )
 
 EVENT_OUTPUT_OPERATIONS = (
-    _OUTPUTS.list("List the event outputs with what they sent, what waits and what was dropped.", call=list_outputs),
+    replace(_OUTPUTS, view=lambda gateway, given: _view(*given)).list(
+        "List the event outputs with what they sent, what waits and what was dropped.", method="list_waiting"
+    ),
     _OUTPUTS.create(
         NewOutput,
         "Create an event output: `kind` `webhook`, `syslog` or `jsonl`, and its `target`.",
-        call=create_output,
+        call=_create,
         kinds=(
             _of(OutputKind.WEBHOOK, BASE_URL_PROMISE),
             _of(OutputKind.SYSLOG, SYSLOG_PROMISE, secret={"type": "null"}),
@@ -87,10 +82,6 @@ EVENT_OUTPUT_OPERATIONS = (
     _OUTPUTS.change(ChangedOutput, "Change an event output. `version` or `If-Match` guards."),
     _OUTPUTS.remove("Remove an event output."),
     _OUTPUTS.row(
-        "test",
-        "POST /{id}/test",
-        "Send one test event now, and say whether it arrived.",
-        takes=ById,
-        gives=Tried,
+        "test", "POST /{id}/test", "Send one test event now, and say whether it arrived.", takes=ById, gives=Tried
     ),
 )

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from gateway.app import Gateway
 from gateway.domain.fleet import FleetView, Peer
 from gateway.domain.principals import Permission, Scope
 from gateway.operations.operation import time
@@ -33,8 +34,7 @@ class PeerView:
     instances: int
 
 
-def view_peer(peer: Peer) -> PeerView:
-    """Return the view of a peer."""
+def _view(gateway: Gateway, peer: Peer) -> PeerView:
     return project(PeerView, peer, api_key=source_of_key(peer), instances=len(peer.instances))
 
 
@@ -49,12 +49,7 @@ _FLEET = row(
     query=(time("since", "Seen at or after: an RFC 3339 time, a date, or an age such as 5m."),),
 )
 _PEERS = Noun(
-    "fleet.peers",
-    PeerView,
-    Permission.FLEET_READ,
-    Permission.SETTINGS_MANAGE,
-    view=lambda gateway, peer: view_peer(peer),
-    service="fleet_peers",
+    "fleet.peers", PeerView, Permission.FLEET_READ, Permission.SETTINGS_MANAGE, view=_view, service="fleet_peers"
 )
 
 PUBLIC_FLEET_OPERATIONS = (public(_FLEET, "fleet.show", Scope.FLEET_READ),)

@@ -71,20 +71,17 @@ class NewPolicy(WantedPolicy):
     version: None = field(default=None, metadata={"json_name": None})
 
 
-def view_key(record: KeyRecord, now_at: int) -> KeyView:
-    """Return the view of a key at `now_at`."""
-    return project(KeyView, record, status=record.status(now_at))
+def _view(gateway: Gateway, record: KeyRecord) -> KeyView:
+    return project(KeyView, record, status=record.status(gateway.clock.now_at()))
 
 
-async def create_key(gateway: Gateway, who: Principal, command: NewKey, context: RequestContext) -> CreatedKeyView:
-    """Create a key and show it this once."""
+async def _create(gateway: Gateway, who: Principal, command: NewKey, context: RequestContext) -> CreatedKeyView:
     created = await gateway.keys.create(who, command, context)
     status = created.record.status(gateway.clock.now_at())
     return project(CreatedKeyView, created.record, key=created.key, status=status)
 
 
-async def rotate_key(gateway: Gateway, who: Principal, command: RotateKey, context: RequestContext) -> RotatedKeyView:
-    """Create a key that replaces another, and show it this once."""
+async def _rotate(gateway: Gateway, who: Principal, command: RotateKey, context: RequestContext) -> RotatedKeyView:
     created = await gateway.keys.rotate(who, command.id, context, grace_seconds=command.grace_seconds)
     status = created.record.status(gateway.clock.now_at())
     return project(RotatedKeyView, created.record, key=created.key, status=status)
@@ -95,7 +92,7 @@ _KEYS = Noun(
     KeyView,
     Permission.API_KEYS_READ,
     Permission.API_KEYS_MANAGE,
-    view=lambda gateway, record: view_key(record, gateway.clock.now_at()),
+    view=_view,
     path="/api/config/api-keys",
 )
 _POLICIES = Noun("policies", PolicyRecord, Permission.POLICIES_READ, Permission.POLICIES_MANAGE)
@@ -106,7 +103,7 @@ KEY_OPERATIONS = (
         NewKey,
         "Create a key: `name`, `scopes`, `rate_limit`?, `expires_at`?, `policy`?, `models`?. Shows `key` once.",
         gives=CreatedKeyView,
-        call=create_key,
+        call=_create,
         has_secret=True,
     ),
     _KEYS.show("Show one API key's record, by id or prefix."),
@@ -115,10 +112,7 @@ KEY_OPERATIONS = (
         "Change `name`, `scopes`, `rate_limit`, `expires_at`, `policy` or `models`; `version` or `If-Match`.",
     ),
     _KEYS.row(
-        "revoke",
-        "POST /{id}/revoke",
-        "Revoke an API key. It is refused from now on, by every worker.",
-        takes=ById,
+        "revoke", "POST /{id}/revoke", "Revoke an API key. It is refused from now on, by every worker.", takes=ById
     ),
     _KEYS.row(
         "rotate",
@@ -126,7 +120,7 @@ KEY_OPERATIONS = (
         "Create a key that replaces this one, which is revoked after `grace_seconds` (24 h).",
         takes=RotateKey,
         gives=RotatedKeyView,
-        call=rotate_key,
+        call=_rotate,
         status=201,
         has_secret=True,
     ),
@@ -136,8 +130,7 @@ POLICY_OPERATIONS = (
     _POLICIES.create(NewPolicy, "Create a policy: `name`, `mode`?, thresholds?, `category_actions`?, `capture`?."),
     _POLICIES.show("Show one policy, by id or name."),
     _POLICIES.change(
-        WantedPolicy,
-        "Change a policy; it applies to its keys from their next request. `version` or `If-Match` guards.",
+        WantedPolicy, "Change a policy; it applies to its keys from their next request. `version` or `If-Match` guards."
     ),
     _POLICIES.remove("Remove a policy that no key has."),
 )

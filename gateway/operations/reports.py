@@ -8,8 +8,7 @@ from gateway.operations.rows import Noun, PageOf20, paging
 from gateway.services.reports import ChangedSchedule, NewReport, NewSchedule
 
 
-async def make_report(gateway: Gateway, who: Principal, command: NewReport, context: RequestContext) -> Report:
-    """Make a report."""
+async def _make(gateway: Gateway, who: Principal, command: NewReport, context: RequestContext) -> Report:
     return (await gateway.reports.make(who, command, context)).report
 
 
@@ -22,7 +21,7 @@ REPORT_OPERATIONS = (
         NewReport,
         "Make a report: `type`, `format`?, `since`?, `until`? (the last seven days).",
         verb="make",
-        call=make_report,
+        call=_make,
         fails=("audit_unavailable",),
     ),
     _REPORTS.row(

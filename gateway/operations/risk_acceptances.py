@@ -33,18 +33,16 @@ class MadeAcceptance(AcceptanceView):
     new_verdict: NewVerdict
 
 
-def view_acceptance(one: RiskAcceptance, now_at: int) -> AcceptanceView:
-    """Return the view of an acceptance at `now_at`."""
-    return project(AcceptanceView, one, status=one.status_at(now_at))
+def _view(gateway: Gateway, one: RiskAcceptance) -> AcceptanceView:
+    return project(AcceptanceView, one, status=one.status_at(gateway.clock.now_at()))
 
 
-async def create_acceptance(
+async def _create(
     gateway: Gateway, who: Principal, command: WantedAcceptance, context: RequestContext
 ) -> MadeAcceptance:
-    """Accept a risk, and show the new verdict of the request."""
     one = await gateway.risk_acceptances.create(who, command, context, rules=await gateway.rules.ids())
     verdict = await gateway.new_verdicts.after(one, request=command.request, alert=command.alert)
-    return project(MadeAcceptance, one, status=one.status_at(gateway.clock.now_at()), new_verdict=verdict)
+    return project(MadeAcceptance, _view(gateway, one), new_verdict=verdict)
 
 
 def _of(
@@ -59,7 +57,7 @@ _ACCEPTANCES = Noun(
     AcceptanceView,
     Permission.RISK_ACCEPTANCES_READ,
     Permission.RISK_ACCEPTANCES_MANAGE,
-    view=lambda gateway, one: view_acceptance(one, gateway.clock.now_at()),
+    view=_view,
 )
 _LIST = _ACCEPTANCES.list(
     "List the risk acceptances, newest first.", takes=PageOf100, query=paging(MAX_ACCEPTANCE_LIMIT)
@@ -80,7 +78,7 @@ ACCEPTANCE_OPERATIONS = (
         WantedAcceptance,
         "Accept a risk: `scope`, `reason`, `until` (≤ 90 d), `rule`; `agent` with `key`, `digest` or `alert`.",
         gives=MadeAcceptance,
-        call=create_acceptance,
+        call=_create,
         kinds=(
             _of(AcceptanceScope.RULE, ("rule",), agent=_NONE, key=_NONE, digest=_NONE, alert=_NONE, any_key=_NO),
             _of(AcceptanceScope.RULE_AGENT, ("rule", "agent", "key"), digest=_NONE, alert=_NONE, any_key=_NO),
@@ -93,10 +91,5 @@ ACCEPTANCE_OPERATIONS = (
     _ACCEPTANCES.change(
         ChangedAcceptance, "Change `reason` or `until` of a risk acceptance; `version` or `If-Match` guards."
     ),
-    _ACCEPTANCES.row(
-        "revoke",
-        "DELETE /{id}",
-        "Revoke a risk acceptance. Its record stays in the list.",
-        takes=ById,
-    ),
+    _ACCEPTANCES.row("revoke", "DELETE /{id}", "Revoke a risk acceptance. Its record stays in the list.", takes=ById),
 )

@@ -125,11 +125,11 @@ class Noun:
         """Return the row that creates a record. new: what its creator states about it."""
         return self.row(verb, "POST", summary, method=method, takes=new, status=201, **options)
 
-    def show(self, summary: str, **options: Any) -> Operation:
+    def show(self, summary: str, *, method: str = "show", **options: Any) -> Operation:
         """Return the row that shows one record."""
 
         async def call(gateway: Gateway, who: Principal, command: Any, context: RequestContext) -> object:
-            return self.view(gateway, await self._act(gateway, "show")(command.id))
+            return self.view(gateway, await self._act(gateway, method)(command.id))
 
         options.setdefault("call", call)
         options.setdefault("takes", ById)

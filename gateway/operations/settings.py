@@ -11,7 +11,7 @@ from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.operations.operation import Answer
-from gateway.operations.rows import row, whole
+from gateway.operations.rows import Noun, row, whole
 from gateway.schema import Bounds
 from gateway.services.runtime_settings import CHANGEABLE, MAX_DAYS, SettingView
 
@@ -53,8 +53,7 @@ class About:
     components: tuple[Component, ...]
 
 
-async def show_about(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> About:
-    """Return the description of this gateway."""
+async def _about(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> About:
     settings = gateway.settings
     return About(
         version=__version__,
@@ -86,14 +85,14 @@ def _program() -> tuple[str, ...]:
 
 
 def _sbom() -> dict[str, Any]:
+    """Return the bill of materials of the archive, or an empty one in a checkout."""
     if bundle.archive_path() is None:
         return {"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1, "components": []}
     found: dict[str, Any] = json.loads(bundle.read(SBOM))
     return found
 
 
-async def show_sbom(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> dict[str, Any]:
-    """Return the bill of materials of the archive, or an empty one in a checkout."""
+async def _show_sbom(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> dict[str, Any]:
     return _sbom()
 
 
@@ -107,15 +106,9 @@ class PatchSettings:
     reset: tuple[_Changeable, ...] = ()
 
 
-async def list_settings(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[SettingView]:
-    """Return all settings as one page."""
-    return whole(await gateway.runtime_settings.list())
-
-
-async def change_settings(
+async def _change(
     gateway: Gateway, who: Principal, command: PatchSettings, context: RequestContext
 ) -> Page[SettingView]:
-    """Change settings and return all as one page."""
     wanted: dict[str, int | None] = dict.fromkeys(command.reset)
     wanted |= {name: days for name in CHANGEABLE if (days := getattr(command, name)) is not None}
     return whole(await gateway.runtime_settings.change(who, wanted, context))
@@ -128,7 +121,7 @@ ABOUT_OPERATIONS = (
         Permission.SETTINGS_READ,
         "Say what this gateway is: version, hash of its file, matcher, rules, bundled parts.",
         gives=About,
-        call=show_about,
+        call=_about,
     ),
     row(
         "about.sbom",
@@ -139,27 +132,20 @@ ABOUT_OPERATIONS = (
         gives=dict,
         write=lambda sbom: sbom,
         schema=lambda: {"type": "object"},
-        call=show_sbom,
+        call=_show_sbom,
     ),
 )
+_SETTINGS = Noun(
+    "settings", SettingView, Permission.SETTINGS_READ, Permission.SETTINGS_MANAGE, service="runtime_settings"
+)
 SETTING_OPERATIONS = (
-    row(
-        "settings.list",
-        "GET /api/settings",
-        Permission.SETTINGS_READ,
-        "List every setting with its value and where it comes from; secrets are masked.",
-        answer=Answer.PAGE,
-        gives=SettingView,
-        call=list_settings,
-    ),
-    row(
-        "settings.change",
-        "PATCH /api/settings",
-        Permission.SETTINGS_MANAGE,
+    _SETTINGS.list("List every setting with its value and where it comes from; secrets are masked."),
+    _SETTINGS.row(
+        "change",
+        "PATCH",
         "Change without a restart: `retention_traffic_days`, `…_alerts_days`, `…_audit_days`; `reset` undoes.",
         answer=Answer.PAGE,
         takes=PatchSettings,
-        gives=SettingView,
-        call=change_settings,
+        call=_change,
     ),
 )

@@ -91,35 +91,29 @@ def _view(cls: type[View], found: RuleInUse) -> View:
     )
 
 
-async def list_rules(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[RuleSummary]:
-    """Return all rules in use as one page."""
+async def _list_rules(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[RuleSummary]:
     return whole(
         tuple(project(RuleSummary, rule, direction=tuple(sorted(rule.direction))) for rule in gateway.shield.rules)
     )
 
 
-async def scan(gateway: Gateway, who: Principal, command: ScanText, context: RequestContext) -> ScanAnswer:
-    """Scan one text and count its verdict."""
+async def _scan(gateway: Gateway, who: Principal, command: ScanText, context: RequestContext) -> ScanAnswer:
     answer = await gateway.scans.scan(who, command, context)
     gateway.metrics.count("gateway_scans_total", source="scan", verdict=answer.verdict.value)
     gateway.metrics.observe("gateway_overhead_seconds", answer.elapsed_ms / 1000, operation="shield.scan")
     return answer
 
 
-async def try_text(gateway: Gateway, who: Principal, command: TryText, context: RequestContext) -> ScanAnswer:
-    """Scan one text for an operator, who decides whether to record it."""
+async def _try_text(gateway: Gateway, who: Principal, command: TryText, context: RequestContext) -> ScanAnswer:
     answer = await gateway.scans.scan(who, command, context, is_recorded=command.record)
     if command.record:
         gateway.metrics.count("gateway_scans_total", source="scan", verdict=answer.verdict.value)
     return answer
 
 
-async def try_policy(gateway: Gateway, who: Principal, command: TryPolicy, context: RequestContext) -> ScanAnswer:
-    """Score one text by thresholds and weights, and record nothing."""
+async def _try_policy(gateway: Gateway, who: Principal, command: TryPolicy, context: RequestContext) -> ScanAnswer:
     wanted = WantedPolicy(
-        block_score=command.block_score,
-        review_score=command.review_score,
-        category_actions=command.category_actions,
+        block_score=command.block_score, review_score=command.review_score, category_actions=command.category_actions
     )
     return await gateway.scans.rehearse(ScanText(command.text, command.direction), gateway.policies.draft(wanted))
 
@@ -133,7 +127,7 @@ _TRY = row(
     gives=ScanAnswer,
     write=ScanAnswer.data,
     schema=scan_schema,
-    call=try_text,
+    call=_try_text,
     body_setting="max_scan_body_bytes",
     max_chars={"text": "max_text_chars"},
 )
@@ -154,7 +148,7 @@ SHIELD_OPERATIONS = (
         route=("POST", "/api/shield/dry-run"),
         summary="Score a text by `block_score`?, `review_score`? and `category_actions`?. Nothing is recorded.",
         takes=TryPolicy,
-        call=try_policy,
+        call=_try_policy,
     ),
     replace(_RULES, gives=RuleView, view=lambda gateway, found: _view(RuleView, found)).list(
         "List the rules in use with their overrides, and how often each matched in seven days.", verb="in_use"
@@ -198,7 +192,7 @@ PUBLIC_SHIELD_OPERATIONS = (
         needs=Scope.SHIELD_SCAN,
         summary="Scan a text for attacks, secrets and personal data. Answers verdict, score and what matched.",
         takes=ScanText,
-        call=scan,
+        call=_scan,
         fails=("shield_unavailable", "audit_unavailable", "overloaded"),
     ),
     row(
@@ -208,7 +202,7 @@ PUBLIC_SHIELD_OPERATIONS = (
         "List the rules in use, without their patterns and examples.",
         answer=Answer.PAGE,
         gives=RuleSummary,
-        call=list_rules,
+        call=_list_rules,
     ),
     row(
         "shield.tests.last",

@@ -21,23 +21,18 @@ def _read_status(value: str, now_at: int) -> object:
     return read_integer(value, param="status", low=100, high=599)
 
 
-async def show_traffic(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> TrafficDetail:
-    """Return one request with the ledger of its score and its captured texts.
-
-    Only a caller who may manage policies, and so may have texts captured, sees them unredacted.
-    """
+async def _show(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> TrafficDetail:
+    # Only a caller who may manage policies, and so may have texts captured, sees them unredacted.
     with_full = Permission.POLICIES_MANAGE in who.permissions
     return await gateway.traffic.show(command.id, gateway.shield, with_full=with_full)
 
 
-def write_detail(detail: TrafficDetail) -> dict[str, object]:
-    """Return the JSON object of a request, with ledger, alerts and captured texts as more fields."""
+def _write(detail: TrafficDetail) -> dict[str, object]:
     more = {name: [encode(one) for one in getattr(detail, name)] for name in _MORE}
     return encode(detail.row) | more
 
 
-def detail_schema() -> JsonSchema:
-    """Return the JSON Schema of what `write_detail` returns."""
+def _schema() -> JsonSchema:
     detail, schema = json_schema(TrafficDetail, written=True), json_schema(TrafficRow, written=True)
     for name in _MORE:
         schema = joined(schema, detail, name)
@@ -90,9 +85,9 @@ TRAFFIC_OPERATIONS = (
     _TRAFFIC.show(
         "Show one request, by `trf_…` or `req_…`: its score's ledger, alerts, and texts that a policy keeps.",
         gives=TrafficDetail,
-        write=write_detail,
-        schema=detail_schema,
-        call=show_traffic,
+        write=_write,
+        schema=_schema,
+        call=_show,
     ),
     _TRAFFIC.row(
         "false_positive",

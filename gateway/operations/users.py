@@ -142,18 +142,15 @@ class Done:
     id: str
 
 
-def view_user(user: User) -> UserView:
-    """Return the view of a user."""
+def _view_user(gateway: Gateway, user: User) -> UserView:
     return project(UserView, user, status="active" if user.disabled_at is None else "disabled")
 
 
-def view_session(found: SignedIn) -> SessionView:
-    """Return the view of a session."""
+def _view_session(gateway: Gateway, found: SignedIn) -> SessionView:
     return project(SessionView, found.session, username=found.user.username)
 
 
-async def end_session(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> Done:
-    """End one session."""
+async def _end_session(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> Done:
     await gateway.signin.end_one(who, command.id, context)
     return Done(command.id)
 
@@ -188,16 +185,9 @@ SIGN_IN_OPERATIONS = (
     ),
 )
 
-_USERS = Noun(
-    "users", UserView, Permission.USERS_READ, Permission.USERS_MANAGE, view=lambda gateway, user: view_user(user)
-)
+_USERS = Noun("users", UserView, Permission.USERS_READ, Permission.USERS_MANAGE, view=_view_user)
 _SESSIONS = Noun(
-    "sessions",
-    SessionView,
-    Permission.USERS_READ,
-    Permission.USERS_MANAGE,
-    view=lambda gateway, found: view_session(found),
-    service="signin",
+    "sessions", SessionView, Permission.USERS_READ, Permission.USERS_MANAGE, view=_view_session, service="signin"
 )
 
 USER_OPERATIONS = (
@@ -218,5 +208,5 @@ USER_OPERATIONS = (
         call=None,
         gives=SessionsEnded,
     ),
-    _SESSIONS.row("end", "DELETE /{id}", "End one session.", takes=ById, gives=Done, call=end_session),
+    _SESSIONS.row("end", "DELETE /{id}", "End one session.", takes=ById, gives=Done, call=_end_session),
 )

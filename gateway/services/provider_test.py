@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from gateway.clock import Clock
 from gateway.domain.circuits import ProviderStatus
 from gateway.domain.principals import Principal, RequestContext
-from gateway.domain.providers import Provider
 from gateway.errors import UpstreamUnavailable
 from gateway.llm.base import Prompt, Upstream, UpstreamFault, UpstreamRefused
 from gateway.llm.upstream import PAYMENT_REQUIRED, UNPAID, HttpUpstream
@@ -53,12 +52,14 @@ class ProviderTest:
         self._providers = providers
         self._clock = clock
 
-    async def run(self, principal: Principal, provider: Provider, context: RequestContext) -> ProviderTestResult:
+    async def run(self, principal: Principal, name: str, context: RequestContext) -> ProviderTestResult:
         """Ask a provider for its models, or for a tiny completion if it lists none. Counts like any other request.
 
         Raises:
+            NotFound: there is no provider of this id or name.
             AuditUnavailable: the request was sent, but it cannot be recorded.
         """
+        provider = await self._providers.show(name)
         connection = self._routing.connection(provider)
         begun_seconds = self._clock.monotonic_seconds()
         outcome = await _ask(connection)

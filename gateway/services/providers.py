@@ -105,7 +105,10 @@ class NewProvider(ChangedProvider):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Providers(KeyedResource[Provider]):
-    """The providers of this gateway. A change applies to the next prompt, in every process."""
+    """The providers of this gateway. A change applies to the next prompt, in every process.
+
+    from_settings: the provider that the settings make, if any. It is listed last, and no call changes it.
+    """
 
     noun, nouns = "provider", "providers"
     resource_type = "provider"
@@ -119,6 +122,11 @@ class Providers(KeyedResource[Provider]):
     circuits: Circuits
     keys: ProviderKeys
     resolve: Resolve
+    from_settings: Provider | None = None
+
+    async def list(self) -> tuple[Provider, ...]:
+        """Return the stored providers, oldest first, then the one of the settings."""
+        return (*await super().list(), *(() if self.from_settings is None else (self.from_settings,)))
 
     async def create(self, principal: Principal, new: NewProvider, context: RequestContext) -> Provider:
         """Create a provider.
@@ -138,7 +146,7 @@ class Providers(KeyedResource[Provider]):
         await self._check_addresses(record)
 
         def work(tx: AuthorityTransaction) -> Provider:
-            self._check_name(self._lookup(tx, record.name), record)
+            self._check_name(self.store.providers.find(tx, record.name), record)
             return self._insert(tx, principal, context, record)
 
         return await self._commit_with_key(work, record.key_reference, key)
@@ -150,9 +158,11 @@ class Providers(KeyedResource[Provider]):
 
         Raises:
             InvalidRequest: a field; `param` names it. NotFound: there is none. AuditUnavailable: nothing was changed.
-            Conflict: another version, the name is taken, or the type of the provider has no such field.
+            Conflict: another version, the name is taken, the type of the provider has no such field, or the settings
+                make the provider.
         """
         known = await self.show(name)
+        _check_stored(known)
         check_version(changes.version, known.version, self.noun)
         if known.type is ProviderType.ECHO:
             for param, is_given in (
@@ -168,7 +178,7 @@ class Providers(KeyedResource[Provider]):
         def work(tx: AuthorityTransaction) -> Provider:
             def changed(before: Provider) -> Provider:
                 if after != before:
-                    self._check_name(self._lookup(tx, after.name), after)
+                    self._check_name(self.store.providers.find(tx, after.name), after)
                 return after
 
             # The version is that of the record that was checked, so that no other change in between is lost.
@@ -186,7 +196,10 @@ class Providers(KeyedResource[Provider]):
         )
 
     def _lookup(self, tx: Transaction, name: str) -> Provider | None:
-        return self.store.providers.find(tx, name)
+        """Return a provider by id or name, a stored one first."""
+        ours = self.from_settings
+        found = self.store.providers.find(tx, name)
+        return ours if found is None and ours is not None and name.lower() == ours.name else found
 
     def _write(self, tx: AuthorityTransaction, before: Provider, after: Provider) -> dict[str, object] | None:
         self.store.providers.change(tx, after)
@@ -198,6 +211,7 @@ class Providers(KeyedResource[Provider]):
         return {"api_key": "replaced"}
 
     def _check_removal(self, tx: AuthorityTransaction, record: Provider) -> None:
+        _check_stored(record)
         self._drop_key(tx, record)
         self.circuits.end_alert(tx, record, "The provider was removed.")
 
@@ -235,6 +249,11 @@ class Providers(KeyedResource[Provider]):
             return
         for address in await self.resolve(record.base_url):
             check_host(address, allow_private=record.allow_private)
+
+
+def _check_stored(record: Provider) -> None:
+    if record.origin == "settings":
+        raise Conflict("The settings make this provider: change GATEWAY_UPSTREAM_URL instead.", param="id")
 
 
 def _read_base_url(record: Provider, *, is_kept: bool) -> str:

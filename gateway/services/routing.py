@@ -146,11 +146,6 @@ class Routing:
         self._generation: int | None = None
         self._connections: dict[tuple[str, int], ProviderConnection] = {}
 
-    @property
-    def settings_provider(self) -> Provider | None:
-        """The provider that the settings make."""
-        return self._settings_provider
-
     def candidates(self, model: str) -> tuple[ProviderConnection, ...]:
         """Return who may get a prompt for `model`, in the order of trying. Each call takes a turn.
 

@@ -52,7 +52,8 @@ class AccessRepository(AuthorityTable[AccessEntry]):
 
     def page(self, tx: Transaction, wanted: EntryFilter) -> Page[AccessEntry]:
         where = Where()
-        where.equal(wanted, "list_name", "entry_type")
+        where.add("list_name = :list", list=wanted.list)
+        where.add("entry_type = :type", type=wanted.type)
         return self.read_page(tx, wanted, where)
 
     def add_hits(self, tx: Transaction, hits: Mapping[str, int]) -> None:
