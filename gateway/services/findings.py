@@ -2,48 +2,40 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
 from gateway.shield.detections import Detection, Direction, Severity
 from gateway.shield.redact import MASKED_CATEGORIES
 
 MOST_FINDINGS = 20
+_STORED = ("rule", "severity", "category", "confidence", "score", "count", "start", "end", "view")
+_STORED_IF_SET = ("place", "sha256", "chars", "accepted")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerLine:
     """One finding's share in the score of a request. name, description: empty for a rule that is no more.
 
     sha256, chars: of the one text at `place`. matched: the mask of a secret or of personal data. spread: whether other
-    texts have the finding too. Fields that earlier versions did not store are None.
+    texts have the finding too. A field that an earlier version did not store has its default.
     """
 
-    rule: str
+    rule: str = ""
     name: str
     description: str
-    severity: str
-    category: str
-    score: int
-    count: int
-    view: str
-    place: str | None
-    start: int
-    end: int
-    direction: str | None
-    sha256: str | None
-    chars: int | None
-    matched: str | None
-    spread: bool
-    accepted: str | None
-
-
-_LINE: dict[str, Any] = {
-    **dict.fromkeys(("severity", "category", "view"), ""),
-    **dict.fromkeys(("score", "count", "start", "end"), 0),
-    **dict.fromkeys(("place", "direction", "sha256", "chars", "matched", "accepted"), None),
-    "spread": False,
-}
-"""The fields of a line that are stored, with their values where an earlier version did not store them."""
+    severity: str = ""
+    category: str = ""
+    score: int = 0
+    count: int = 0
+    view: str = ""
+    place: str | None = None
+    start: int = 0
+    end: int = 0
+    direction: str | None = None
+    sha256: str | None = None
+    chars: int | None = None
+    matched: str | None = None
+    spread: bool = False
+    accepted: str | None = None
 
 
 def described(detections: Sequence[Detection], direction: Direction | None = None) -> list[Mapping[str, object]]:
@@ -55,35 +47,20 @@ def described(detections: Sequence[Detection], direction: Direction | None = Non
 
 
 def _described(detection: Detection, direction: Direction | None) -> Mapping[str, object]:
-    shown: dict[str, object] = {
-        "rule": detection.rule,
-        "severity": str(detection.severity),
-        "category": detection.category,
-        "confidence": detection.confidence,
-        "score": detection.score,
-        "count": detection.count,
-        "start": detection.start,
-        "end": detection.end,
-        "view": detection.view,
-    }
-    more = {
-        "direction": direction and str(direction),
-        "place": detection.place,
-        "sha256": detection.sha256,
-        "chars": detection.chars,
+    shown = {name: getattr(detection, name) for name in _STORED} | {"severity": detection.severity.value}
+    more = {name: getattr(detection, name) for name in _STORED_IF_SET} | {
+        "direction": direction and direction.value,
         "matched": detection.matched if detection.category in MASKED_CATEGORIES else "",
         "spread": detection.is_spread,
-        "accepted": detection.accepted,
     }
     return shown | {name: value for name, value in more.items() if value}
 
 
 def ledger_line(found: Mapping[str, object], known: Mapping[str, tuple[str, str]]) -> LedgerLine:
     """Return the line of a stored finding. known: names and descriptions of rules by id."""
-    rule = str(found.get("rule", ""))
-    name, description = known.get(rule, ("", ""))
-    stored = _LINE | {field: value for field, value in found.items() if field in _LINE}
-    return LedgerLine(rule=rule, name=name, description=description, **stored)
+    name, description = known.get(str(found.get("rule")), ("", ""))
+    stored = {field.name: found[field.name] for field in fields(LedgerLine) if field.name in found}
+    return LedgerLine(**stored | {"name": name, "description": description})  # type: ignore[arg-type]
 
 
 def kept_detection(found: Mapping[str, object]) -> Detection:

@@ -29,6 +29,8 @@ from gateway.shield.scoring import Policy
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 
+Accept = Callable[[ScanResult, Policy], ScanResult]
+"""Marks the accepted detections of a result, and scores it without them."""
 MAX_AGENT_CHARS = 100
 RULE_PATTERN = "^[a-z0-9][a-z0-9._-]{0,99}$"
 DIGEST_PATTERN = "^[0-9a-f]{64}$"
@@ -90,31 +92,22 @@ class RiskAcceptances(Resource[RiskAcceptance]):
         self._active: tuple[RiskAcceptance, ...] = ()
         self._generation = -1
 
-    def any(self) -> bool:
-        """Return whether anything is accepted now.
+    def accept_for(self, source: Source) -> Accept | None:
+        """Return what scores a result of `source` without its accepted detections, None while nothing is accepted.
 
-        Raises:
-            StoreUnavailable: the acceptances cannot be read.
+        Every detection must have its offsets in the text. Raises StoreUnavailable.
         """
         generation = self.store.generation.value()
         if generation != self._generation:
             now_at = self.clock.now_at()
             self._active = self.store.db.read_now(lambda tx: self.store.risk_acceptances.active(tx, now_at=now_at))
             self._generation = generation
-        return bool(self._active)
+        return partial(self._accept, source) if self._active else None
 
-    def apply(self, result: ScanResult, policy: Policy, *, source: Source) -> ScanResult:
-        """Mark the accepted detections of `result` and score it without them. Call `any` first.
-
-        Every detection must have its offsets in the text.
-        """
-        if not result.detections or not self._active:
+    def _accept(self, source: Source, result: ScanResult, policy: Policy) -> ScanResult:
+        if not result.detections:
             return result
         return accept(result, self._active, policy, source=source, now_at=self.clock.now_at())
-
-    def accept_for(self, source: Source) -> Callable[[ScanResult, Policy], ScanResult] | None:
-        """Return `apply` for `source`, or None while nothing is accepted. Raises what `any` raises."""
-        return partial(self.apply, source=source) if self.any() else None
 
     async def show(self, name: str) -> RiskAcceptance:
         """Return one acceptance.

@@ -6,7 +6,6 @@ The record holds a hash of the text. It holds the text itself only where the pol
 
 import contextlib
 import hashlib
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
 
@@ -26,7 +25,7 @@ from gateway.services.audit import Audit
 from gateway.services.captures import Captures
 from gateway.services.findings import described
 from gateway.services.policies import Policies
-from gateway.services.risk_acceptances import RiskAcceptances
+from gateway.services.risk_acceptances import Accept, RiskAcceptances
 from gateway.services.rules import Rules
 from gateway.services.scanner import TextScanner
 from gateway.settings import MAX_TEXT_CHARS, named
@@ -79,56 +78,33 @@ class ScanAnswer:
 
     def data(self) -> dict[str, object]:
         """Return the `data` object of the API. `redacted` is there only when something is masked."""
-        stats = self.stats
-        data: dict[str, object] = {
-            "verdict": str(self.verdict),
-            "score": self.score,
-            "detections": [detection_data(detection) for detection in self.detections],
-            "stats": {
-                "total": stats.total,
-                "critical": stats.critical,
-                "high": stats.high,
-                "medium": stats.medium,
-                "low": stats.low,
-                "categories": stats.categories,
-            },
-            "action": self.action,
-            "elapsed_ms": self.elapsed_ms,
-        }
-        if self.redacted is not None:
-            data["redacted"] = self.redacted
+        data = encode(self) | {"detections": [detection_data(detection) for detection in self.detections]}
+        if self.redacted is None:
+            del data["redacted"]
         return data
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Scans:
     """The one way to the shield: for the API, the commands, the MCP tools and the chat."""
 
-    def __init__(
-        self,
-        *,
-        shield: Shield,
-        store: Store,
-        clock: Clock,
-        ids: Ids,
-        audit: Audit,
-        alerts: Alerts,
-        policy: ShieldPolicy,
-        policies: Policies | None = None,
-        acceptances: RiskAcceptances | None = None,
-        rules: Rules | None = None,
-        max_text_chars: int = MAX_TEXT_CHARS,
-        max_wait_seconds: float | None = None,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
-        self._audit = audit
-        self._alerts = alerts
-        self._policy = policy
-        self._policies = policies
-        self._acceptances = acceptances
-        self._max_text_chars = max_text_chars
-        self.scanner = TextScanner(shield, store, ids, rules=rules, max_wait_seconds=max_wait_seconds)
+    shield: Shield
+    store: Store
+    clock: Clock
+    ids: Ids
+    audit: Audit
+    alerts: Alerts
+    policy: ShieldPolicy
+    policies: Policies
+    acceptances: RiskAcceptances
+    rules: Rules | None = None
+    max_text_chars: int = MAX_TEXT_CHARS
+    max_wait_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        self.scanner = TextScanner(
+            self.shield, self.store, self.ids, rules=self.rules, max_wait_seconds=self.max_wait_seconds
+        )
         self._captures = Captures(self.scanner.scan)
 
     async def scan(
@@ -143,22 +119,16 @@ class Scans:
             ShieldUnavailable: the shield failed; nothing may be let through. Shed: it waited too long for its turn.
             AuditUnavailable, Overloaded: what was found could not be recorded.
         """
-        self._check_length(command.text)
-        started_seconds = self._clock.monotonic_seconds()
-        policy = self._policies.of(principal, self._policy) if self._policies else self._policy
-        text, direction = command.text, command.direction
-        result = await self.scanner.scan(text, direction, policy.scoring, owner=principal.id, is_patient=False)
-        result = in_text(result, text)
-        if self._acceptances is not None and self._acceptances.any():
-            source = Source(context.agent or principal.name, principal.lineage)
-            result = self._acceptances.apply(result, policy.scoring, source=source)
-        elapsed_us = round((self._clock.monotonic_seconds() - started_seconds) * 1_000_000)
+        policy = self.policies.of(principal, self.policy)
+        accept = self.acceptances.accept_for(Source(context.agent or principal.name, principal.lineage))
+        result, elapsed_us = await self._scanned(command, policy, owner=principal.id, accept=accept)
         answer = _answer(result, elapsed_us)
         if not is_recorded:
             return answer
+        text, direction = command.text, command.direction
         row = TrafficRow(
-            id=self._ids.new("trf"),
-            occurred_at=self._clock.now_at(),
+            id=self.ids.new("trf"),
+            occurred_at=self.clock.now_at(),
             request_id=context.request_id,
             operation="shield.scan",
             principal_id=principal.id,
@@ -179,10 +149,10 @@ class Scans:
         if policy.capture is not Capture.NONE:
             captured = await self._captures.of_text(text, direction, policy)
         if result.verdict is Verdict.ALLOW:
-            if self._store.db.write_behind(lambda tx: self._insert(tx, row, captured)):
+            if self.store.db.write_behind(lambda tx: self._insert(tx, row, captured)):
                 await self._wait_for_writer()
         else:
-            await self._record(principal, result, row, context, captured, direction)
+            await self._record(principal, result, row, context, captured)
         return answer
 
     async def rehearse(self, command: ScanText, policy: ShieldPolicy) -> ScanAnswer:
@@ -191,25 +161,32 @@ class Scans:
         Raises:
             InvalidRequest: the text is too long. ShieldUnavailable, Shed: see `scan`.
         """
-        self._check_length(command.text)
-        started_seconds = self._clock.monotonic_seconds()
-        result = await self.scanner.scan(command.text, command.direction, policy.scoring, is_patient=False)
-        return _answer(result, round((self._clock.monotonic_seconds() - started_seconds) * 1_000_000))
+        return _answer(*await self._scanned(command, policy))
 
-    def _check_length(self, text: str) -> None:
-        if len(text) > self._max_text_chars:
-            limit = f"{self._max_text_chars} characters, the limit that {named('max_text_chars')} sets"
+    async def _scanned(
+        self, command: ScanText, policy: ShieldPolicy, *, owner: str = "", accept: Accept | None = None
+    ) -> tuple[ScanResult, int]:
+        """Return the result of a scan, and how many microseconds it took."""
+        text = command.text
+        if len(text) > self.max_text_chars:
+            limit = f"{self.max_text_chars} characters, the limit that {named('max_text_chars')} sets"
             raise InvalidRequest(f"text must be at most {limit}.", param="text")
+        started_seconds = self.clock.monotonic_seconds()
+        result = await self.scanner.scan(text, command.direction, policy.scoring, owner=owner, is_patient=False)
+        result = in_text(result, text)
+        if accept is not None:
+            result = accept(result, policy.scoring)
+        return result, round((self.clock.monotonic_seconds() - started_seconds) * 1_000_000)
 
     async def _wait_for_writer(self) -> None:
         """Make a caller wait, a second at most, until the queue is written: callers come faster than the disk."""
         with anyio.move_on_after(CROWD_SECONDS), contextlib.suppress(StoreUnavailable):
-            await self._store.db.write(lambda tx: None, is_durable=False)
+            await self.store.db.write(lambda tx: None, is_durable=False)
 
     def _insert(self, tx: Transaction, row: TrafficRow, captured: CapturedText | None) -> None:
-        self._store.traffic.insert(tx, row)
+        self.store.traffic.insert(tx, row)
         if captured is not None:
-            self._store.captures.insert(tx, row, captured)
+            self.store.captures.insert(tx, row, captured)
 
     async def _record(
         self,
@@ -218,10 +195,9 @@ class Scans:
         row: TrafficRow,
         context: RequestContext,
         captured: CapturedText | None,
-        direction: Direction,
     ) -> None:
         """Commit audit event, alert, traffic row and captured text together."""
-        event = self._audit.event(
+        event = self.audit.event(
             f"shield_scan_{result.verdict.value.lower()}",
             source="shield",
             principal=principal,
@@ -239,41 +215,33 @@ class Scans:
         )
 
         def work(tx: Transaction) -> None:
-            self._audit.append(tx, event)
-            self._alerts.raise_from_scan(
+            self.audit.append(tx, event)
+            self.alerts.raise_from_scan(
                 tx,
                 result,
                 principal=principal,
                 context=context,
                 origin=row.operation,
                 occurred_at=row.occurred_at,
-                direction=direction,
+                direction=Direction(row.direction or ""),
             )
             self._insert(tx, row, captured)
 
-        await self._audit.commit(work)
+        await self.audit.commit(work)
 
 
 def scan_schema() -> JsonSchema:
     """Return the JSON Schema (2020-12) of what `ScanAnswer.data` returns."""
-    answer = _may_lack(json_schema(ScanAnswer, written=True), "redacted")
-    detection = _without(json_schema(Detection, written=True), OF_RECORDS)
-    properties = cast(JsonSchema, answer["properties"])
-    return answer | {
-        "properties": properties
-        | {"redacted": {"type": "string"}, "detections": {"type": "array", "items": detection}},
+    answer: Any = json_schema(ScanAnswer, written=True)
+    detection: Any = json_schema(Detection, written=True)
+    kept = {name: value for name, value in detection["properties"].items() if name not in OF_RECORDS}
+    items = detection | {"properties": kept, "required": list(kept)}
+    properties = answer["properties"] | {
+        "redacted": {"type": "string"},
+        "detections": {"type": "array", "items": items},
     }
-
-
-def _without(schema: JsonSchema, names: Collection[str]) -> JsonSchema:
-    properties, required = cast(JsonSchema, schema["properties"]), cast(list[str], schema["required"])
-    kept = {name: value for name, value in properties.items() if name not in names}
-    return schema | {"properties": kept, "required": [name for name in required if name not in names]}
-
-
-def _may_lack(schema: JsonSchema, name: str) -> JsonSchema:
-    required = cast(list[str], schema["required"])
-    return schema | {"required": [field for field in required if field != name]}
+    required = [name for name in properties if name != "redacted"]
+    return cast(JsonSchema, answer | {"properties": properties, "required": required})
 
 
 def _answer(result: ScanResult, elapsed_us: int) -> ScanAnswer:
@@ -281,18 +249,11 @@ def _answer(result: ScanResult, elapsed_us: int) -> ScanAnswer:
         verdict=result.verdict,
         score=result.score,
         detections=result.detections,
-        stats=counted(result),
+        stats=ScanStats(**cast(Any, result.stats())),
         action="none" if result.redacted is None else "redacted",
         elapsed_ms=elapsed_us / 1000,
         redacted=result.redacted,
     )
-
-
-def counted(result: ScanResult) -> ScanStats:
-    """Count the detections of a result."""
-    if not result.detections:
-        return ScanStats(0, 0, 0, 0, 0, {})
-    return ScanStats(**cast(Any, result.stats()))
 
 
 def detection_data(detection: Detection) -> dict[str, object]:

@@ -24,6 +24,8 @@ from gateway.services.access_list import AccessList
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.health import Health
+from gateway.services.policies import Policies
+from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.running import Running
 from gateway.services.scans import Scans
 from gateway.services.shield_tests import ShieldTests
@@ -59,7 +61,9 @@ async def gateway() -> AsyncGenerator[Any, None]:
     alerts, policy = Alerts(store=store, clock=clock, ids=ids, audit=audit), ShieldPolicy()
     health = Health(shield=shield, store=store, upstream=None)
     parts = {"clock": clock, "ids": ids, "log": log, "store": store, "shield": shield, "audit": audit, "alerts": alerts}
-    scans = Scans(shield=shield, store=store, clock=clock, ids=ids, audit=audit, alerts=alerts, policy=policy)
+    base: Any = {"store": store, "clock": clock, "ids": ids, "audit": audit}
+    policies, acceptances = Policies(**base), RiskAcceptances(**base)
+    scans = Scans(**base, shield=shield, alerts=alerts, policy=policy, policies=policies, acceptances=acceptances)
     settings = Settings(data_dir=":memory:")
     running = Running(settings=settings, shield=shield, store=store, health=health, clock=clock, policy=policy)
     audits = TrustAudits(

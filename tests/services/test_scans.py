@@ -23,6 +23,8 @@ from gateway.log import Log
 from gateway.schema import decode
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
+from gateway.services.policies import Policies
+from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.scanner import THREAD_CHARS, THREADS
 from gateway.services.scans import ScanAnswer, Scans, ScanText, scan_schema
 from gateway.shield import Detection, Direction, Policy, ScanResult, Severity, Shield, Verdict
@@ -97,6 +99,8 @@ async def room(policy: ShieldPolicy | None = None, **more: Any) -> AsyncGenerato
         audit=audit,
         alerts=Alerts(store=store, clock=clock, ids=ids, audit=audit),
         policy=policy or ShieldPolicy(),
+        policies=Policies(store=store, clock=clock, ids=ids, audit=audit),
+        acceptances=RiskAcceptances(store=store, clock=clock, ids=ids, audit=audit),
         **more,
     )
     try:
