@@ -33,7 +33,7 @@ from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.schema import check
 from gateway.services.audit import Audit
 from gateway.services.findings import described
-from gateway.services.resource import AuditTrail, check_future, check_version
+from gateway.services.resource import check_future, check_version
 from gateway.shield.detections import Direction, ScanResult, Severity
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
@@ -58,7 +58,6 @@ class Alerts:
         self._ids = ids
         self._clock = clock
         self._audit = audit
-        self._trail = AuditTrail(audit, "alert")
         self._new_of_agents: dict[str, tuple[int, int]] = {}  # by key: since when they are counted, and how many
 
     def raise_from_scan(
@@ -244,7 +243,7 @@ class Alerts:
             action = f"alert_{after.status.value}" if after.status is not before.status else "alert_changed"
             shown = {"before": _shown(before), "after": _shown(after)}
             details = {"note": wanted.note} if wanted.note else None
-            self._trail.append(tx, action, principal, context, id=before.id, details=details, **shown)
+            self._audit.append_change(tx, action, principal, context, "alert", before.id, details=details, **shown)
             return after
 
         return await self._audit.commit(work)
@@ -275,8 +274,8 @@ class Alerts:
                 self._store.alerts.change(tx, after)
                 shown = {"before": {"status": alert.status}, "after": {"status": after.status}}
                 details = {"note": note, "marked_request": row.request_id}
-                self._trail.append(
-                    tx, "alert_false_positive", principal, context, id=alert.id, details=details, **shown
+                self._audit.append_change(
+                    tx, "alert_false_positive", principal, context, "alert", alert.id, details=details, **shown
                 )
                 marked.append(after)
             return MarkedAlerts(tuple(marked))

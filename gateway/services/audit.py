@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gateway.clock import Clock, Ids
 from gateway.domain.audit import (
@@ -109,6 +109,23 @@ class Audit:
         if isinstance(tx, AuthorityTransaction):
             tx.is_audited = True
         self._store.audit.append(tx, event)
+
+    def append_change(
+        self,
+        tx: Transaction,
+        action: str,
+        principal: Principal,
+        context: RequestContext,
+        kind: str,
+        id: str,
+        **more: Any,
+    ) -> None:
+        """Append to `tx` the event that `principal` did `action` to a record.
+
+        kind: its resource type, such as ``policy``. more: for `event`, without secrets, such as `before` or `details`.
+        """
+        what = {"source": principal.id if principal.kind == "local" else "api", "resource_type": kind} | more
+        self.append(tx, self.event(action, principal=principal, request=context, resource_id=id, **what))
 
     async def commit(self, work: Callable[[Transaction], T], *, is_plain: bool = False) -> T:
         """Run `work`, which appends its event, in one transaction and return once it is on the disk.

@@ -29,7 +29,6 @@ from gateway.services.access_guard import AccessGuard, EntryDenied
 from gateway.services.audit import Audit
 from gateway.services.policies import Policies
 from gateway.services.refusals import KEY_REFUSED, RATE_EXCEEDED, SESSION_REFUSED, Refusals
-from gateway.services.resource import AuditTrail
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.rate_windows import RateWindows
 from gateway.store.store import Store
@@ -66,7 +65,6 @@ class Authentication:
         self._store = store
         self._clock = clock
         self._audit = audit
-        self._trail = AuditTrail(audit, "api_key")
         self._limiter = limiter
         self.refusals = refusals
         self._access = access
@@ -174,7 +172,9 @@ class Authentication:
         def work(tx: Transaction) -> None:
             key = cached.record.id
             if self._store.keys.mark_first_used(tx, key, now_at=now_at):
-                self._trail.append(tx, "api_key_first_used", cached.principal, context, id=key, source="auth")
+                self._audit.append_change(
+                    tx, "api_key_first_used", cached.principal, context, "api_key", key, source="auth"
+                )
 
         await self._audit.commit(work)
         cached.used_at = now_at

@@ -23,7 +23,6 @@ from gateway.log import Log
 from gateway.services.audit import Audit
 from gateway.services.backup_file import DATABASE, FORMAT, About, pack, sha256, unpack
 from gateway.services.backup_revivals import Revivals, opened, present_in, settle
-from gateway.services.resource import AuditTrail
 from gateway.store import backup as copies
 from gateway.store import database_file
 from gateway.store.filelock import sync
@@ -75,9 +74,11 @@ class Backups:
             AuditUnavailable: no backup was made.
         """
         _refuse_existing(path)
-        trail, name, details = AuditTrail(self._audit, "backup"), os.path.basename(path), {"version": __version__}
+        name, details = os.path.basename(path), {"version": __version__}
         await self._audit.commit(
-            lambda tx: trail.append(tx, "backup_created", principal, context, id=name, details=details)
+            lambda tx: self._audit.append_change(
+                tx, "backup_created", principal, context, "backup", name, details=details
+            )
         )
         try:
             with _scratch(path, self._ids) as folder:

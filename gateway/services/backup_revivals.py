@@ -21,7 +21,6 @@ from gateway.errors import GatewayError, SetupError
 from gateway.log import Log
 from gateway.services.audit import Audit
 from gateway.services.backup_file import unpack
-from gateway.services.resource import AuditTrail
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store, open_store
@@ -141,7 +140,7 @@ async def settle(
         found = _compare(backup, present, now_at, keep_out=keep_out)
 
         def record(tx: AuthorityTransaction, action: str, kind: str, id: str, more: Mapping[str, object]) -> None:
-            AuditTrail(audit, kind).append(tx, action, principal, context, id=id, details=more)
+            audit.append_change(tx, action, principal, context, kind, id, details=more)
 
         def work(tx: AuthorityTransaction) -> None:
             record(tx, "backup_restored", "backup", str(details["file"]), {**details, "revived": found.shown()})

@@ -27,7 +27,6 @@ from gateway.services.audit import Audit
 from gateway.services.budgets import Budgets, WantedBudget
 from gateway.services.findings import described
 from gateway.services.keys import Keys
-from gateway.services.resource import AuditTrail
 from gateway.services.spending import Spending
 from gateway.services.traffic import Traffic
 from gateway.shield import Shield
@@ -165,7 +164,6 @@ class DemoData:
         self._time.at = begin_at
 
     def _make_providers(self, tx: AuthorityTransaction) -> None:
-        trail = AuditTrail(self._audit, "provider")
         for number, one in enumerate(PROVIDERS):
             provider = Provider(
                 id=self._time.new("prv"), name=one.name, type=ProviderType.ECHO, models=tuple(one.models),
@@ -173,7 +171,9 @@ class DemoData:
             )  # fmt: skip
             self._store.providers.insert(tx, provider)
             after = {"name": one.name}
-            trail.append(tx, "provider_created", _PEOPLE[0], self._context(), id=provider.id, after=after)
+            self._audit.append_change(
+                tx, "provider_created", _PEOPLE[0], self._context(), "provider", provider.id, after=after
+            )
 
     async def _register_agents(self) -> None:
         """Register one half of the known agents one by one, and import the other."""

@@ -14,7 +14,6 @@ from gateway.domain.principals import RequestContext, Role, Scope, local
 from gateway.errors import SetupError
 from gateway.services.audit import Audit
 from gateway.services.keys import Keys
-from gateway.services.resource import AuditTrail
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.filelock import sync
@@ -41,15 +40,15 @@ class FirstCredentials:
         return f"username: {self.username}\npassword: {self.password}\napi_key: {self.api_key}\n"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class FirstStart:
     """Makes the first credentials."""
 
-    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, keys: Keys) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
-        self._audit = audit
-        self._keys = keys
+    store: Store
+    clock: Clock
+    ids: Ids
+    audit: Audit
+    keys: Keys
 
     async def make(self, folder: str | None = None) -> FirstCredentials | None:
         """Make an admin and a key with every scope together, or return None if there is an admin.
@@ -62,37 +61,37 @@ class FirstStart:
             SetupError: the credentials cannot be written, or the file of another database is there. Nothing was made.
             AuditUnavailable: nothing was made.
         """
-        if await self._store.db.read(lambda tx: self._store.users.count_active(tx, Role.ADMIN)):
+        if await self.store.db.read(lambda tx: self.store.users.count_active(tx, Role.ADMIN)):
             return None if folder is None else await self._left_over(folder)
         if folder is not None:
             _refuse_other(folder)
         who = local("first-start")
-        context = RequestContext(request_id=self._ids.new("req"))
-        key, insert_key = self._keys.prepare(who, key_records.NewKey(name="first key", scopes=tuple(Scope)), context)
-        password = passwords.make_password(self._ids.random_bytes(keyhash.KEY_RANDOM_BYTES))
-        password_hash = passwords.hash_random_password(password, self._ids.random_bytes(SALT_BYTES))
+        context = RequestContext(request_id=self.ids.new("req"))
+        key, insert_key = self.keys.prepare(who, key_records.NewKey(name="first key", scopes=tuple(Scope)), context)
+        password = passwords.make_password(self.ids.random_bytes(keyhash.KEY_RANDOM_BYTES))
+        password_hash = passwords.hash_random_password(password, self.ids.random_bytes(SALT_BYTES))
 
         def work(tx: AuthorityTransaction) -> FirstCredentials | None:
-            if self._store.users.count_active(tx, Role.ADMIN):
+            if self.store.users.count_active(tx, Role.ADMIN):
                 return None  # another process was first
             user = users.User(
-                id=self._ids.new("usr"),
+                id=self.ids.new("usr"),
                 username=self._free_name(tx),
                 password_hash=password_hash,
                 role=Role.ADMIN,
-                created_at=self._clock.now_at(),
+                created_at=self.clock.now_at(),
                 disabled_at=None,
             )
             first = FirstCredentials(user.username, password, key)
             if folder is not None:
                 _reserve(folder, first)  # under the lock of the database, so that one process at a time writes it
             insert_key(tx)
-            self._store.users.insert(tx, user)
+            self.store.users.insert(tx, user)
             after = {"username": user.username, "role": user.role.value}
-            AuditTrail(self._audit, "user").append(tx, "user_created", who, context, id=user.id, after=after)
+            self.audit.append_change(tx, "user_created", who, context, "user", user.id, after=after)
             return first
 
-        return await self._audit.commit_authority(work)
+        return await self.audit.commit_authority(work)
 
     async def _left_over(self, folder: str) -> FirstCredentials | None:
         """Return credentials that an earlier start committed but did not publish; remove those it did not commit."""
@@ -100,14 +99,14 @@ class FirstStart:
         if first is None:
             return None
         digest = keyhash.hash_key(first.api_key)
-        if await self._store.db.read(lambda tx: self._store.keys.by_digest(tx, digest)) is not None:
+        if await self.store.db.read(lambda tx: self.store.keys.by_digest(tx, digest)) is not None:
             return first
         discard(folder)
         return None
 
     def _free_name(self, tx: Transaction) -> str:
         names = chain((USERNAME,), (f"{USERNAME}-{number}" for number in count(2)))
-        return next(name for name in names if self._store.users.by_name(tx, name) is None)
+        return next(name for name in names if self.store.users.by_name(tx, name) is None)
 
 
 def _refuse_other(folder: str) -> None:

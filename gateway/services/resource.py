@@ -15,7 +15,7 @@ from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.schema import check
-from gateway.services.audit import Audit, source_of
+from gateway.services.audit import Audit
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
@@ -33,31 +33,6 @@ class Kept(Protocol):
 
 R = TypeVar("R", bound=Kept)
 T = TypeVar("T")
-
-
-class AuditTrail:
-    """The audit events of one kind of record. resource_type: its name in the audit log, such as ``policy``."""
-
-    def __init__(self, audit: Audit, resource_type: str) -> None:
-        self.audit = audit
-        self._resource_type = resource_type
-
-    def append(
-        self, tx: Transaction, action: str, principal: Principal, context: RequestContext, *, id: str, **more: Any
-    ) -> None:
-        """Append an event to `tx`: `principal` did `action` to the record `id`.
-
-        more: `before`, `after`, `details` or another `source` for `Audit.event`, without secrets.
-        """
-        event = self.audit.event(
-            action,
-            principal=principal,
-            request=context,
-            resource_type=self._resource_type,
-            resource_id=id,
-            **{"source": source_of(principal)} | more,
-        )
-        self.audit.append(tx, event)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -81,7 +56,6 @@ class Resource(Generic[R]):
     audit: Audit
 
     def __post_init__(self) -> None:
-        self._trail = AuditTrail(self.audit, self.resource_type)
         self._repository: Any = getattr(self.store, self.repository)
 
     def _lookup(self, tx: Transaction, name: str) -> R | None:
@@ -205,8 +179,11 @@ class Resource(Generic[R]):
         self._append(tx, "removed", principal, context, id=record.id, before=self._shown(record))
         return record
 
-    def _append(self, tx: Any, action: str, principal: Principal, context: RequestContext, **what: Any) -> None:
-        self._trail.append(tx, f"{self.resource_type}_{action}", principal, context, **what)
+    def _append(
+        self, tx: Any, action: str, principal: Principal, context: RequestContext, id: str, **what: Any
+    ) -> None:
+        kind = self.resource_type
+        self.audit.append_change(tx, f"{kind}_{action}", principal, context, kind, id, **what)
 
     def _check_name(self, other: R | None, record: R, *, param: str = "name") -> None:
         """Refuse a name that another record has."""

@@ -152,7 +152,9 @@ class RiskAcceptances(Resource[RiskAcceptance]):
                 until_at=new.until_at,
             )
             self.store.risk_acceptances.insert(tx, made)
-            self._trail.append(tx, "risk_accepted", principal, context, id=made.id, after=self._shown(made))
+            self.audit.append_change(
+                tx, "risk_accepted", principal, context, self.resource_type, made.id, after=self._shown(made)
+            )
             return made
 
         return await self.audit.commit_authority(work)

@@ -14,7 +14,7 @@ from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.field_types import line
 from gateway.schema import Bounds, check
 from gateway.services.audit import Audit
-from gateway.services.resource import AuditTrail, check_version
+from gateway.services.resource import check_version
 from gateway.shield import Shield
 from gateway.shield.detections import Severity
 from gateway.shield.engine import BUDGET_RULE
@@ -72,7 +72,6 @@ class Rules:
         self._store = store
         self._clock = clock
         self._audit = audit
-        self._trail = AuditTrail(audit, "rule")
         self._generation = -1
 
     def apply(self) -> int:
@@ -144,7 +143,7 @@ class Rules:
             self._store.rule_overrides.put(tx, after)
             shown = {"before": _shown(rule, before), "after": _shown(rule, after)}
             details = {"reason": reason} if reason else None
-            self._trail.append(tx, "rule_changed", principal, context, id=rule.id, **shown, details=details)
+            self._audit.append_change(tx, "rule_changed", principal, context, "rule", rule.id, **shown, details=details)
 
         await self._audit.commit_authority(work)
         return await self.show(rule.id)

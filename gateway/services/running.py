@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import urlsplit
 
@@ -23,42 +24,32 @@ from gateway.strict_json import read_json, write_json
 THIS_SHELL = "this shell"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Running:
     """Stores the facts of this process, and finds those of the serving one.
 
     is_shell: this process is a command that serves nobody, so it checks the gateway that serves.
     """
 
-    def __init__(
-        self,
-        *,
-        settings: Settings,
-        shield: Shield,
-        store: Store,
-        health: Health,
-        clock: Clock,
-        policy: ShieldPolicy,
-        is_shell: bool = False,
-    ) -> None:
-        self._settings = settings
-        self._shield = shield
-        self._store = store
-        self._health = health
-        self._clock = clock
-        self._policy = policy
-        self._is_shell = is_shell
+    settings: Settings
+    shield: Shield
+    store: Store
+    health: Health
+    clock: Clock
+    policy: ShieldPolicy
+    is_shell: bool = False
 
     async def save(self) -> None:
         """Store the facts of this process. A serving gateway does so at start, at a reload and with each heartbeat."""
-        store, now_at = self._store, self._clock.now_at()
+        store, now_at = self.store, self.clock.now_at()
         text = write_json(encode(self._own(store.instance_id))).decode()
         await store.db.write(lambda tx: store.running.note(tx, store.instance_id, now_at, text), is_durable=False)
 
     def checked(self, tx: Transaction) -> RunningGateway:
         """Return the gateway to check: the one that serves, else this process."""
-        if not self._is_shell:
-            return self._own(self._store.instance_id)
-        stored = self._store.running.newest(tx, since=self._clock.now_at() - ONLINE_MS)
+        if not self.is_shell:
+            return self._own(self.store.instance_id)
+        stored = self.store.running.newest(tx, since=self.clock.now_at() - ONLINE_MS)
         try:
             return self._own(THIS_SHELL) if stored is None else decode(RunningGateway, read_json(stored.encode()))
         except InvalidRequest:  # a gateway of another version serves
@@ -70,8 +61,8 @@ class Running:
         Raises:
             Conflict: the serving gateway has other rules.
         """
-        checked = await self._store.db.read(self.checked)
-        if checked.rules_digest != self._shield.digest:
+        checked = await self.store.db.read(self.checked)
+        if checked.rules_digest != self.shield.digest:
             raise Conflict(
                 f"The running gateway {checked.settings_of} has other rules than this program, so nothing was scanned. "
                 "Start this program with the GATEWAY_RULES of the gateway."
@@ -80,23 +71,23 @@ class Running:
     @cached_property
     def rules_lack(self) -> str:
         """What the configured rules leave out; see the function `rules_lack`."""
-        return rules_lack(self._shield, self._settings.rules)
+        return rules_lack(self.shield, self.settings.rules)
 
     def _own(self, settings_of: str) -> RunningGateway:
-        settings = self._settings
+        settings = self.settings
         return RunningGateway(
             settings_of=settings_of,
             facts=self._facts(),
-            rules_digest=self._shield.digest,
+            rules_digest=self.shield.digest,
             archive=bundle.archive_path(),
             tls_key=settings.tls_key and os.path.abspath(settings.tls_key),
             retention_audit_days=settings.retention_audit_days,
             retention_traffic_days=settings.retention_traffic_days,
-            services=self._health.checks(),
+            services=self.health.checks(),
         )
 
     def _facts(self) -> ProcessFacts:
-        settings, policy = self._settings, self._policy
+        settings, policy = self.settings, self.policy
         upstream = urlsplit(settings.upstream_url or "")
         as_set = ("host", "rbac_enabled", "allowed_hosts", "trusted_proxies", "log_level", "mcp_enabled")
         return ProcessFacts(
@@ -111,9 +102,9 @@ class Running:
             block_at=policy.scoring.block_at,
             review_at=policy.scoring.review_at,
             is_root=hasattr(os, "geteuid") and os.geteuid() == 0,
-            rules_count=len(self._shield.rules),
+            rules_count=len(self.shield.rules),
             rules_lack=self.rules_lack,
-            matcher=self._shield.matcher,
+            matcher=self.shield.matcher,
             mcp_key_chars=len(settings.mcp_api_key or ""),
         )
 

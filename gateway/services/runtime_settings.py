@@ -8,7 +8,6 @@ from gateway import settings
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import InvalidRequest
 from gateway.services.audit import Audit
-from gateway.services.resource import AuditTrail
 from gateway.services.retention import Days
 from gateway.settings import Settings
 from gateway.store.database import Transaction
@@ -36,19 +35,18 @@ class SettingView:
     about: str
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RuntimeSettings:
     """Lists the settings and changes those of `CHANGEABLE`."""
 
-    def __init__(self, *, store: Store, audit: Audit, settings: Settings) -> None:
-        self._store = store
-        self._audit = audit
-        self._settings = settings
-        self._trail = AuditTrail(audit, "setting")
+    store: Store
+    audit: Audit
+    settings: Settings
 
     def value(self, tx: Transaction, name: str) -> int:
         """Return the value in effect of a setting of `CHANGEABLE`."""
-        changed = changed_days(self._store, tx, name)
-        return int(getattr(self._settings, name)) if changed is None else changed
+        changed = changed_days(self.store, tx, name)
+        return int(getattr(self.settings, name)) if changed is None else changed
 
     def days(self, tx: Transaction) -> Days:
         """Return the retention in effect."""
@@ -56,9 +54,7 @@ class RuntimeSettings:
 
     async def list(self) -> tuple[SettingView, ...]:
         """Return every setting, secrets masked."""
-        changed = await self._store.db.read(
-            lambda tx: {name: changed_days(self._store, tx, name) for name in CHANGEABLE}
-        )
+        changed = await self.store.db.read(lambda tx: {name: changed_days(self.store, tx, name) for name in CHANGEABLE})
         return tuple(self._view(row, changed.get(row.name)) for row in settings.rows())
 
     async def change(
@@ -78,25 +74,25 @@ class RuntimeSettings:
         def work(tx: Transaction) -> None:
             for name, days in wanted.items():
                 before = self.value(tx, name)
-                self._store.meta.set(tx, _META_PREFIX + name, "" if days is None else str(days))
+                self.store.meta.set(tx, _META_PREFIX + name, "" if days is None else str(days))
                 after = self.value(tx, name)
                 if before != after:
                     shown = {"before": {"value": before}, "after": {"value": after}}
-                    self._trail.append(tx, "setting_changed", principal, context, id=name, **shown)
+                    self.audit.append_change(tx, "setting_changed", principal, context, "setting", name, **shown)
 
-        await self._audit.commit(work)
+        await self.audit.commit(work)
         return await self.list()
 
     def _view(self, row: Field[Any], changed: int | None) -> SettingView:
         name = row.name
-        value = getattr(self._settings, name) if changed is None else changed
+        value = getattr(self.settings, name) if changed is None else changed
         is_secret = bool(row.metadata["secret"])
         return SettingView(
             name=name,
             variable=settings.variable(row),
             value=(_MASK if value else None) if is_secret else list(value) if isinstance(value, tuple) else value,
             default=list(row.default) if isinstance(row.default, tuple) else row.default,
-            source=self._settings.sources.get(name, "default") if changed is None else _CHANGED,
+            source=self.settings.sources.get(name, "default") if changed is None else _CHANGED,
             secret=is_secret,
             changeable=name in CHANGEABLE,
             about=str(row.metadata["about"]),

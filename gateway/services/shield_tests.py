@@ -16,7 +16,6 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import InvalidRequest
 from gateway.schema import Bounds, check, decode, encode
 from gateway.services.audit import Audit
-from gateway.services.resource import AuditTrail
 from gateway.services.rules import Rules
 from gateway.shield import Shield
 from gateway.shield.detections import CATEGORIES
@@ -129,7 +128,6 @@ class ShieldTests:
         self._store = store
         self._clock = clock
         self._audit = audit
-        self._trail = AuditTrail(audit, "rules")
         self._limiter = anyio.CapacityLimiter(1)  # a run keeps a processor busy
 
     async def run(
@@ -178,7 +176,9 @@ class ShieldTests:
                 "detection_rate": report.detection_rate,
                 "false_positive_rate": report.false_positive_rate,
             }
-            self._trail.append(tx, "shield_tests_run", principal, context, id=run.rules_digest, details=details)
+            self._audit.append_change(
+                tx, "shield_tests_run", principal, context, "rules", run.rules_digest, details=details
+            )
             return run
 
         return await self._audit.commit(work)

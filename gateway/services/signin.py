@@ -1,5 +1,6 @@
 """Sign-in sessions: begin one with a password, find it by its token, list and end them. Failures are throttled."""
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from gateway.auth.sessions import TOKEN_RANDOM_BYTES, hash_token, make_token
@@ -7,10 +8,9 @@ from gateway.clock import Clock, Ids
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.users import SESSION_MS, Session, SessionFilter, SignedIn, User, check_new_password
-from gateway.errors import BadCredentials, Conflict, GatewayError, NotFound, NotSignedIn
+from gateway.errors import BadCredentials, Conflict, NotFound, NotSignedIn
 from gateway.services.audit import Audit
 from gateway.services.passwords import Passwords
-from gateway.services.resource import AuditTrail
 from gateway.services.sign_in_throttle import SignInThrottle
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import StoreUnavailable, Transaction
@@ -32,20 +32,16 @@ class NewSession:
     signed_in: SignedIn
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SignIn:
     """The sessions of this gateway."""
 
-    def __init__(
-        self, *, store: Store, clock: Clock, ids: Ids, audit: Audit, passwords: Passwords, throttle: SignInThrottle
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
-        self._audit = audit
-        self._passwords = passwords
-        self._throttle = throttle
-        self._sessions = AuditTrail(audit, "session")
-        self._users = AuditTrail(audit, "user")
+    store: Store
+    clock: Clock
+    ids: Ids
+    audit: Audit
+    passwords: Passwords
+    throttle: SignInThrottle
 
     async def begin(
         self, username: str, password: str, context: RequestContext, *, old_token: str | None = None
@@ -59,10 +55,10 @@ class SignIn:
             LoginThrottled: too many failures before; the password was not checked.
             Overloaded: too many sign-ins at once. AuditUnavailable: nobody was signed in.
         """
-        async with self._throttle.attempt(username, context) as origin:
-            user = await self._store.db.read(lambda tx: self._store.users.by_name(tx, username))
+        async with self.throttle.attempt(username, context) as origin:
+            user = await self.store.db.read(lambda tx: self.store.users.by_name(tx, username))
             stored = user.password_hash if user is not None else None
-            is_right = await self._passwords.check(password, stored)
+            is_right = await self.passwords.check(password, stored)
             if user is None or not is_right or user.disabled_at is not None:
                 await self._record_failure(user, context, is_right=is_right)
                 raise BadCredentials(_WRONG)
@@ -76,30 +72,27 @@ class SignIn:
         Raises:
             NotSignedIn: there is none, it is over, or its user is disabled.
         """
-        if hash_token(token or "") is None:
+        digest = hash_token(token or "")
+        if digest is None:
             raise NotSignedIn("Sign in first: POST /api/auth/login.")
-        found = self._live(token)
+        found = self._live(digest)
         if found is None:
             raise NotSignedIn("The session is over; sign in again.")
-        now_at = self._clock.now_at()
+        now_at = self.clock.now_at()
         if now_at - found.session.last_seen_at >= _RECORD_USE_MS:
             session_id = found.session.id
-            try:
-                self._store.db.write_behind(lambda tx: self._store.sessions.mark_seen(tx, session_id, now_at=now_at))
-            except StoreUnavailable:
-                pass  # the session ends a little earlier, unless the next request records its use
+            with suppress(StoreUnavailable):  # then the session ends a little earlier
+                self.store.db.write_behind(lambda tx: self.store.sessions.mark_seen(tx, session_id, now_at=now_at))
         return found
 
     def is_live(self, token: str | None) -> bool:
         """Return whether the session of a token is live, without recording a use."""
-        return self._live(token) is not None
-
-    def _live(self, token: str | None) -> SignedIn | None:
         digest = hash_token(token or "")
-        if digest is None:
-            return None
-        found = self._store.db.read_now(lambda tx: self._store.sessions.by_digest(tx, digest))
-        if found is None or not found.session.is_live(self._clock.now_at()) or found.user.disabled_at is not None:
+        return digest is not None and self._live(digest) is not None
+
+    def _live(self, digest: str) -> SignedIn | None:
+        found = self.store.db.read_now(lambda tx: self.store.sessions.by_digest(tx, digest))
+        if found is None or not found.session.is_live(self.clock.now_at()) or found.user.disabled_at is not None:
             return None
         return found
 
@@ -108,10 +101,10 @@ class SignIn:
         session, user = found.session, found.user.principal()
 
         def work(tx: Transaction) -> None:
-            if self._store.sessions.end(tx, session.id):
-                self._sessions.append(tx, "user_signed_out", user, context, id=session.id, source=_SOURCE)
+            if self.store.sessions.end(tx, session.id):
+                self.audit.append_change(tx, "user_signed_out", user, context, "session", session.id, source=_SOURCE)
 
-        await self._audit.commit(work)
+        await self.audit.commit(work)
 
     async def change_password(self, found: SignedIn, current: str, new: str, context: RequestContext) -> int:
         """Change the password of the signed-in user, end all their other sessions, and return how many there were.
@@ -122,18 +115,18 @@ class SignIn:
         """
         user = found.user
         check_new_password(new, username=user.username, param="new_password")
-        async with self._throttle.attempt(user.username, context) as origin:
-            if not await self._passwords.check(current, user.password_hash):
+        async with self.throttle.attempt(user.username, context) as origin:
+            if not await self.passwords.check(current, user.password_hash):
                 await self._record_failure(user, context, is_right=False)
                 raise BadCredentials("The current password is wrong.", param="current_password")
             if new == current:
                 raise Conflict("new_password must be another than the current one.", param="new_password")
-            return await self._set_password(found, await self._passwords.hash(new), origin, context)
+            return await self._set_password(found, await self.passwords.hash(new), origin, context)
 
     async def page(self, wanted: SessionFilter) -> Page[SignedIn]:
         """List the live sessions, newest first."""
-        now_at = self._clock.now_at()
-        return await self._store.db.read(lambda tx: self._store.sessions.page(tx, wanted, now_at=now_at))
+        now_at = self.clock.now_at()
+        return await self.store.db.read(lambda tx: self.store.sessions.page(tx, wanted, now_at=now_at))
 
     async def end_one(self, principal: Principal, session_id: str, context: RequestContext) -> None:
         """End a session of any user.
@@ -143,14 +136,14 @@ class SignIn:
         """
 
         def work(tx: Transaction) -> None:
-            found = self._store.sessions.by_id(tx, session_id)
+            found = self.store.sessions.by_id(tx, session_id)
             if found is None:
                 raise NotFound("There is no such session.")
-            self._store.sessions.end(tx, session_id)
+            self.store.sessions.end(tx, session_id)
             details = {"username": found.user.username}
-            self._sessions.append(tx, "session_ended", principal, context, id=session_id, details=details)
+            self.audit.append_change(tx, "session_ended", principal, context, "session", session_id, details=details)
 
-        await self._audit.commit(work)
+        await self.audit.commit(work)
 
     async def end_of_user(
         self, principal: Principal, user_id: str, context: RequestContext, *, but_id: str = ""
@@ -162,30 +155,29 @@ class SignIn:
         """
 
         def work(tx: Transaction) -> int:
-            user = self._store.users.by_id(tx, user_id)
+            user = self.store.users.by_id(tx, user_id)
             if user is None:
                 raise NotFound("There is no such user.")
-            count = self._store.sessions.end_of_user(tx, user_id, but_id=but_id)
+            count = self.store.sessions.end_of_user(tx, user_id, but_id=but_id)
             details = {"username": user.username, "count": count}
-            self._users.append(tx, "sessions_ended", principal, context, id=user_id, details=details)
+            self.audit.append_change(tx, "sessions_ended", principal, context, "user", user_id, details=details)
             return count
 
-        return await self._audit.commit(work)
+        return await self.audit.commit(work)
 
     async def _record_failure(self, user: User | None, context: RequestContext, *, is_right: bool) -> None:
         reason = "unknown_user" if user is None else "user_disabled" if is_right else "wrong_password"
-        principal = user.principal() if user else _STRANGER
-        event = self._audit.event(
+        event = self.audit.event(
             "sign_in_failed",
             source=_SOURCE,
             outcome="failed",
             reason=reason,
-            principal=principal,
+            principal=user.principal() if user else _STRANGER,
             request=context,
             resource_type="user",
             resource_id=user.id if user else None,
         )
-        await self._audit.record(event)
+        await self.audit.record(event)
 
     async def _set_password(
         self, found: SignedIn, password_hash: str, origin: SignInOrigin, context: RequestContext
@@ -193,27 +185,25 @@ class SignIn:
         user = found.user
 
         def work(tx: AuthorityTransaction) -> int:
-            self._check_unchanged(tx, user, NotSignedIn("The account was changed meanwhile; sign in again."))
-            self._store.users.change(tx, replace(user, password_hash=password_hash))
-            ended = self._store.sessions.end_of_user(tx, user.id, but_id=found.session.id)
-            self._store.sign_in_failures.forget(tx, origin)
-            self._users.append(tx, "user_password_changed", user.principal(), context, id=user.id, source=_SOURCE)
+            if self.store.users.by_id(tx, user.id) != user:
+                raise NotSignedIn("The account was changed meanwhile; sign in again.")
+            self.store.users.change(tx, replace(user, password_hash=password_hash))
+            ended = self.store.sessions.end_of_user(tx, user.id, but_id=found.session.id)
+            self.store.sign_in_failures.forget(tx, origin)
+            self.audit.append_change(
+                tx, "user_password_changed", user.principal(), context, "user", user.id, source=_SOURCE
+            )
             return ended
 
-        return await self._audit.commit_authority(work)
-
-    def _check_unchanged(self, tx: Transaction, user: User, error: GatewayError) -> None:
-        """Raise `error` unless the user is still the one whose password was checked."""
-        if self._store.users.by_id(tx, user.id) != user:
-            raise error
+        return await self.audit.commit_authority(work)
 
     async def _begin(
         self, user: User, origin: SignInOrigin, context: RequestContext, *, old_digest: str | None
     ) -> NewSession:
-        now_at = self._clock.now_at()
-        token = make_token(self._ids.random_bytes(TOKEN_RANDOM_BYTES))
+        now_at = self.clock.now_at()
+        token = make_token(self.ids.random_bytes(TOKEN_RANDOM_BYTES))
         session = Session(
-            id=self._ids.new("ses"),
+            id=self.ids.new("ses"),
             digest=hash_token(token) or "",
             user_id=user.id,
             created_at=now_at,
@@ -224,13 +214,16 @@ class SignIn:
         )
 
         def work(tx: Transaction) -> None:
-            self._check_unchanged(tx, user, BadCredentials(_WRONG))
-            old = self._store.sessions.by_digest(tx, old_digest) if old_digest else None
+            if self.store.users.by_id(tx, user.id) != user:  # changed since its password was checked
+                raise BadCredentials(_WRONG)
+            old = self.store.sessions.by_digest(tx, old_digest) if old_digest else None
             if old is not None:
-                self._store.sessions.end(tx, old.session.id)
-            self._store.sign_in_failures.forget(tx, origin)
-            self._store.sessions.insert(tx, session)
-            self._sessions.append(tx, "user_signed_in", user.principal(), context, id=session.id, source=_SOURCE)
+                self.store.sessions.end(tx, old.session.id)
+            self.store.sign_in_failures.forget(tx, origin)
+            self.store.sessions.insert(tx, session)
+            self.audit.append_change(
+                tx, "user_signed_in", user.principal(), context, "session", session.id, source=_SOURCE
+            )
 
-        await self._audit.commit(work)
+        await self.audit.commit(work)
         return NewSession(token, SignedIn(session, user))

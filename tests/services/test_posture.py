@@ -210,6 +210,6 @@ async def test_a_chain_that_cannot_be_read_fails_its_check(monkeypatch: pytest.M
 
 async def test_a_rule_that_misses_its_own_example_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     async with room() as here:
-        here.audits.shield = here.audits.running._shield = shield(RULE | {"match": ["Something else entirely"]})
+        here.audits.shield = here.audits.running.shield = shield(RULE | {"match": ["Something else entirely"]})
         check = next(check for check in (await here.audits.check())[1] if check.id == "shield-self-test")
     assert check.status is CheckStatus.FAIL and "ignore-previous" in check.evidence
