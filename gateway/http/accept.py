@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from gateway.http.transport import Sweep
 
 _BACKLOG = 2_048
+_ACCEPTS_PER_TURN = 512
 _YIELD_SECONDS = 0.002
 _MOST_YIELDS = 50
 _OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -57,13 +58,11 @@ class Acceptor:
         *,
         take: Callable[[socket.socket, str], bool],
         retry_seconds: float,
-        accepts_per_turn: int = 512,
         is_ahead: Callable[[], bool] | None = None,
     ) -> None:
         self._listeners = listeners
         self._take = take
         self._retry_seconds = retry_seconds
-        self._accepts_per_turn = accepts_per_turn
         self._is_ahead = is_ahead
         self._has_yielded = False
         self._loop = sweep.loop
@@ -102,7 +101,7 @@ class Acceptor:
 
     def _accept(self, listener: socket.socket) -> bool:
         """Accept for one turn of the loop; return whether more may be waiting."""
-        for _ in range(self._accepts_per_turn):
+        for _ in range(_ACCEPTS_PER_TURN):
             if self._is_ahead is not None and not self._has_yielded and self._is_ahead():
                 self._has_yielded = True
                 return self._pause(_YIELD_SECONDS)

@@ -57,10 +57,6 @@ class _StaleConnection(Exception):
     """The upstream had closed a kept connection while our request was on its way."""
 
 
-def _no_reply() -> NoReply:
-    return NoReply("the upstream ended the connection without a reply", was_sent=True)
-
-
 class Client:
     """Connections to any number of origins, for one event loop.
 
@@ -81,8 +77,7 @@ class Client:
         self._connecting = 0
         self._idle_seconds = idle_seconds
         self._ca_file = ca_file
-        self._sweep_seconds = sweep_seconds
-        self._sweep: Sweep | None = None
+        self._sweep = Sweep(sweep_seconds)
         self._tls: ssl.SSLContext | None = None
         self._idle: dict[tuple[_Origin, AllowAddress | None], list[Connection]] = {}
 
@@ -110,16 +105,10 @@ class Client:
         """Close all connections, those in use too."""
         for idle in self._idle.values():
             idle.clear()
-        if self._sweep is not None:
-            for connection in tuple(self._sweep.connections):
-                connection.abort()
-            with anyio.move_on_after(1, shield=True):
-                await self._sweep.wait_empty()
-
-    def _watch(self) -> Sweep:
-        if self._sweep is None:
-            self._sweep = Sweep(self._sweep_seconds)
-        return self._sweep
+        for connection in tuple(self._sweep.connections):
+            connection.abort()
+        with anyio.move_on_after(1, shield=True):
+            await self._sweep.wait_empty()
 
     # One request on one connection.
 
@@ -159,7 +148,9 @@ class Client:
             connection.write(raw)
             data = await connection.read()
             if not data:
-                raise _StaleConnection if is_kept else _no_reply()
+                if is_kept:
+                    raise _StaleConnection
+                raise NoReply("the upstream ended the connection without a reply", was_sent=True)
             connection.deadline_seconds = end_seconds
             reply, is_reusable = await _read_reply(connection, data, method, terms.max_reply_bytes)
             return reply
@@ -184,7 +175,7 @@ class Client:
 
     async def _make_room(self) -> None:
         """Close an idle connection, to whatever origin, where there are as many as this process can hold."""
-        if self._sweep is None or len(self._sweep.connections) + self._connecting <= self._most_connections:
+        if len(self._sweep.connections) + self._connecting <= self._most_connections:
             return
         for idle in self._idle.values():
             while idle:
@@ -221,7 +212,7 @@ class Client:
         if origin.is_tls and self._tls is None:
             self._tls = client_tls(self._ca_file)
         tls = self._tls if origin.is_tls else None
-        return await dial(address, origin.port, self._watch(), tls=tls, server_name=origin.host)
+        return await dial(address, origin.port, self._sweep, tls=tls, server_name=origin.host)
 
 
 def _take_idle(idle: list[Connection]) -> Connection | None:
@@ -246,7 +237,7 @@ async def _read_reply(connection: Connection, data: bytes, method: str, max_repl
             reader.feed(data)
         else:
             reader.end(is_orderly=connection.has_ended_cleanly)
-    if reader.needs_decoding and reader.size_bytes > _DECODE_HERE_BYTES:
+    if reader.encoded_bytes > _DECODE_HERE_BYTES:
         decoded = await anyio.to_thread.run_sync(_decoded, reader)
         if isinstance(decoded, Reply):
             return decoded, reader.is_reusable

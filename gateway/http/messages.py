@@ -5,13 +5,11 @@ frozen (a frozen record of nine fields costs two microseconds to make). A `Reque
 `Response` is made for one request, and changed by whoever completes it before it is sent.
 """
 
-import re
 import resource
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-_FIELD = re.compile(r"([^:]+):[ \t]*([^\r]*)\r\n")
 _SPARE_DESCRIPTORS = 64  # database, log, listeners, the archive, threads' pipes
 
 
@@ -152,11 +150,6 @@ class Reply:
     def header(self, name: str) -> str | None:
         """Return the first value of `name` (lower case)."""
         return next((value for one, value in self.headers if one == name), None)
-
-
-def read_fields(raw: bytes) -> tuple[tuple[str, str], ...]:
-    """Return the fields of header lines that were checked already."""
-    return tuple([(name.lower(), value.rstrip()) for name, value in _FIELD.findall(raw.decode("ascii"))])
 
 
 class ClientError(Exception):

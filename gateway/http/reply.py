@@ -12,7 +12,7 @@ import h11
 
 from gateway.http.chunked import ChunkError, ChunkReader
 from gateway.http.head import check_lines
-from gateway.http.messages import BadReply, HttpError, Reply, ReplyTooLarge, read_fields
+from gateway.http.messages import BadReply, HttpError, Reply, ReplyTooLarge
 
 _HEAD_BYTES = 65_536
 _HEADER_COUNT = 200
@@ -22,9 +22,10 @@ _GZIP_MEMBERS = 16
 _OVER_LIMIT = "the reply is over the limit"
 _SINGLE = frozenset({b"content-length", b"transfer-encoding", b"content-encoding"})
 _STATUS = rb"HTTP/1\.1 ([2-5][0-9][0-9])(?: [ -~]*+)?\r\n"
-_REST_OF_NAME = rb"[-!#$%&'*+.^_`|~0-9A-Za-z]*+"
+_NAME = rb"[-!#$%&'*+.^_`|~0-9A-Za-z]++"
 _VALUE = rb":[ \t]*+(?:[!-~][ -~]*+)?\r\n"
-_FAST_HEAD = re.compile(_STATUS + rb"((?:[-!#$%&'*+.^_`|~0-9A-Za-z]" + _REST_OF_NAME + _VALUE + rb"){0,60}+)\r\n")
+_FAST_HEAD = re.compile(_STATUS + rb"((?:" + _NAME + _VALUE + rb"){0,60}+)\r\n")
+_FIELD = re.compile(r"([^:]+):[ \t]*([^\r]*)\r\n")
 _FRAMING = ("content-length", "transfer-encoding", "connection", "content-encoding")
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [\t -~\x80-\xff]*)?")
 
@@ -102,14 +103,9 @@ class ReplyReader:
         return Reply(self._head.status, self._head.headers, body)
 
     @property
-    def needs_decoding(self) -> bool:
-        """Whether `reply` has more to do than to join bytes."""
-        return self._head is not None and self._head.content_coding != ""
-
-    @property
-    def size_bytes(self) -> int:
-        """How much of the body has arrived, as sent."""
-        return self._size_bytes
+    def encoded_bytes(self) -> int:
+        """How many bytes `reply` has to decode."""
+        return self._size_bytes if self._head is not None and self._head.content_coding else 0
 
     def _next_head(self, data: bytes) -> _ReplyHead | None:
         """Return the first head that is no 1xx."""
@@ -182,7 +178,7 @@ def _fast_head(data: bytes) -> _ReplyHead | None:
     found = _FAST_HEAD.match(data)
     if found is None:
         return None
-    headers = read_fields(found[2])
+    headers = tuple((name.lower(), value.rstrip()) for name, value in _FIELD.findall(found[2].decode("ascii")))
     fields = dict(headers)
     if len(fields) != len(headers) and any([one for one, _ in headers].count(name) > 1 for name in _FRAMING):
         return None

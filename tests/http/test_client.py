@@ -524,14 +524,14 @@ async def test_who_needs_a_connection_gets_the_room_of_an_idle_one_to_another_up
     ):
 
         def look(address: str) -> bool:
-            seen.append(len(client._watch().connections))
+            seen.append(len(client._sweep.connections))
             return True
 
         for upstream in (one, two, three, one):
             async with anyio.create_task_group() as tasks:
                 for _ in range(6):
                     tasks.start_soon(partial(ask, client, upstream.url(), allow_address=look))
-            seen.append(len(client._watch().connections))
+            seen.append(len(client._sweep.connections))
     assert max(seen) == 8
 
 
