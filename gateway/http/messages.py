@@ -147,10 +147,6 @@ class Reply:
     headers: tuple[tuple[str, str], ...]
     body: bytes
 
-    def header(self, name: str) -> str | None:
-        """Return the first value of `name` (lower case)."""
-        return next((value for one, value in self.headers if one == name), None)
-
 
 class ClientError(Exception):
     """A request to an upstream that got no good reply.

@@ -1,7 +1,7 @@
 """What passes between the chat, the dialect and the upstreams: records and one protocol. Names no transport."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Protocol
@@ -49,23 +49,23 @@ class Leaves:
     unscanned: tuple[UnscannedPart, ...] = ()
 
 
+@record
 class Prompt:
     """A checked chat request.
 
     raw: the strict JSON that it was read from, if nothing of it was changed; None to write `body` anew. user: whom it
-    names as its caller. offers_tools: whether it has a list of tools.
+    names as its caller.
     """
 
-    __slots__ = ("body", "model", "offers_tools", "raw", "user")
+    model: str
+    body: Mapping[str, object] = field(repr=False)
+    raw: bytes | None = field(default=None, repr=False)
+    user: str | None = None
 
-    def __init__(
-        self, model: str, body: Mapping[str, object], raw: bytes | None = None, user: str | None = None
-    ) -> None:
-        self.model = model
-        self.body = body
-        self.raw = raw
-        self.user = user
-        self.offers_tools = "tools" in body or "functions" in body
+    @property
+    def offers_tools(self) -> bool:
+        """Whether it has a list of tools."""
+        return "tools" in self.body or "functions" in self.body
 
 
 @record

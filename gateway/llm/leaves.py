@@ -39,6 +39,7 @@ class Walk:
 
     words: the keys and values of the dialect, which are nobody's text. max_chars: bound of all texts together, decoded
     files included, but for `free_chars` of them. max_nodes: bound of strings, numbers, arrays and objects together.
+    Each method that takes something raises BodyTooLarge when a bound is reached.
     """
 
     def __init__(self, words: frozenset[str], *, max_chars: int, max_nodes: int, free_chars: int = 0) -> None:
@@ -55,11 +56,7 @@ class Walk:
         return Leaves((*self._content, *self._others), tuple(self._unscanned))
 
     def collect(self, value: object, place: str, kind: LeafKind = _FIELD) -> None:
-        """Take every string and unknown key of `value`, whatever its shape.
-
-        Raises:
-            BodyTooLarge: a bound was reached.
-        """
+        """Take every string and unknown key of `value`, whatever its shape."""
         self.step()
         if isinstance(value, str):
             self.text(value, place, kind)
@@ -72,21 +69,13 @@ class Walk:
     def fields(
         self, fields: Mapping[str, object], place: str, kind: LeafKind = _FIELD, *, but: Collection[str] = ()
     ) -> None:
-        """Take every value and unknown key of an object, but for the fields `but`, which are words of the dialect.
-
-        Raises:
-            BodyTooLarge: a bound was reached.
-        """
+        """Take every value and unknown key of an object, but for the fields `but`, which are words of the dialect."""
         for key, item in fields.items():
             if key not in but:
                 self.collect(item, self.key(key, place, kind), kind)
 
     def step(self) -> None:
-        """Count a value towards the bound.
-
-        Raises:
-            BodyTooLarge: the bound was reached.
-        """
+        """Count a value towards the bound."""
         self._nodes_left -= 1
         if self._nodes_left < 0:
             raise BodyTooLarge(f"The JSON holds more than {self._max_nodes} values, which is a fixed limit.")
@@ -100,20 +89,12 @@ class Walk:
         return place
 
     def text(self, text: str, place: str, kind: LeafKind = _FIELD, *, view: str = "") -> None:
-        """Take one string that is no word of the dialect, and what it says when read as JSON or as an address.
-
-        Raises:
-            BodyTooLarge: the bound of all texts was reached.
-        """
+        """Take one string that is no word of the dialect, and what it says when read as JSON or as an address."""
         if text not in self._words:
             self.piece(text, place, kind, view=view)
 
     def piece(self, text: str, place: str, kind: LeafKind = _CONTENT, *, view: str = "") -> None:
-        """Take one string as `text` does, even a word of the dialect: as a piece of a text it says something.
-
-        Raises:
-            BodyTooLarge: the bound of all texts was reached.
-        """
+        """Take one string as `text` does, even a word of the dialect: as a piece of a text it says something."""
         if not text:
             return
         self._chars_left -= len(text)

@@ -68,16 +68,8 @@ class OpenAiDialect:
             walk.fields({name: prompt.body[name] for name in _TOOLS if name in prompt.body}, "", LeafKind.TOOL)
         return walk.leaves()
 
-    def read_reply(
-        self,
-        body: object,
-        *,
-        headers: tuple[tuple[str, str], ...] = (),
-        is_large: bool = False,
-        raw: bytes | None = None,
-        has_key: bool = False,
-    ) -> Reply:
-        """Check a parsed answer. The rest is for the record, see `Reply`.
+    def read_reply(self, body: object) -> Reply:
+        """Check a parsed answer; return it with its counts of tokens.
 
         Raises:
             UpstreamUnavailable: it is no completion.
@@ -97,8 +89,8 @@ class OpenAiDialect:
         usage = body.get("usage")
         if usage is not None and not isinstance(usage, dict):
             raise _no_completion()
-        counts = (_count(usage, "prompt_tokens"), _count(usage, "completion_tokens")) if usage else (None, None)
-        return Reply(body, headers, *counts, is_large, raw, has_key)
+        usage = usage or {}
+        return Reply(body, (), _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"))
 
     def reply_leaves(self, reply: Reply) -> ReplyLeaves:
         """Return every text of the reply that reaches the client.
@@ -106,17 +98,16 @@ class OpenAiDialect:
         Raises:
             UpstreamUnavailable: more text or more values than allowed.
         """
+        outside, *inside = (
+            Walk(WORDS, max_chars=self._max_reply_chars, max_nodes=MAX_REPLY_NODES) for _ in (reply, *_choices(reply))
+        )
         try:
-            inside = []
-            for index, choice in enumerate(_choices(reply)):
-                walk = self._reply_walk()
+            for index, (walk, choice) in enumerate(zip(inside, _choices(reply), strict=True)):
                 _walk_choice(walk, choice, f"choices[{index}]")
-                inside.append(walk.leaves())
-            walk = self._reply_walk()
-            walk.fields(reply.body, "", but=_CHOICES)
+            outside.fields(reply.body, "", but=_CHOICES)
         except BodyTooLarge as error:
             raise UpstreamUnavailable("The model gateway answered more than can be scanned.") from error
-        return ReplyLeaves(tuple(inside), walk.leaves())
+        return ReplyLeaves(tuple(walk.leaves() for walk in inside), outside.leaves())
 
     def joined(self, body: Mapping[str, object]) -> Mapping[str, object]:
         """Return the body of a prompt or reply with neighbouring text parts of a message as one."""
@@ -148,9 +139,6 @@ class OpenAiDialect:
     def bare(self, reply: Reply) -> Reply:
         """Return the reply with nothing but its choices."""
         return reply.with_body({"object": "chat.completion", "choices": reply.body["choices"]})
-
-    def _reply_walk(self) -> Walk:
-        return Walk(WORDS, max_chars=self._max_reply_chars, max_nodes=MAX_REPLY_NODES)
 
 
 def _choices(reply: Reply) -> list[dict[str, object]]:

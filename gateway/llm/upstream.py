@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import anyio
 
@@ -35,7 +35,7 @@ JSON_VALUES = 10_000
 
 # The gateway's own account with the provider is not the caller's: these say nothing a caller could mend.
 _OUR_ACCOUNT = (401, 403, 407)
-_PASSED_ON = "openai-processing-ms"
+_PASSED_ON = "openai-processing-ms"  # the one header that a client may see, if it is a number
 _CODE = re.compile("[a-z][a-z0-9_]{0,63}")
 _PARAM = re.compile(r"[A-Za-z0-9_.\[\]-]{1,128}")
 _NAMES = re.compile(r"\b(?:org|proj|sk|pk|acct)[-_][\w*.-]+|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?|\bhttps?://\S+")
@@ -44,21 +44,10 @@ _DIGITS = re.compile("[0-9]{1,6}")
 _TRACEPARENT = re.compile("00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpstreamLimits:
-    """How long and how much. reply_bytes holds before and after decompression."""
-
-    connect_seconds: float = 5.0
-    first_byte_seconds: float = 600.0
-    total_seconds: float = 600.0
-    reply_bytes: int = 16 * 1024 * 1024
-
-
 class HttpUpstream:
     """One provider that speaks the dialect at `base_url` (``/v1`` included).
 
-    models: what to list; empty asks the provider, at most once a minute. allow_address: which addresses the name of
-    the provider may stand for, asked at every connection; None for any.
+    models: what to list; empty asks the provider, at most once a minute. The last five: see `Terms`.
     """
 
     def __init__(
@@ -71,8 +60,11 @@ class HttpUpstream:
         ids: Ids,
         api_key: str | None = None,
         models: tuple[str, ...] = (),
-        limits: UpstreamLimits | None = None,
         user_agent: str = "gateway",
+        connect_seconds: float,
+        first_byte_seconds: float,
+        total_seconds: float,
+        max_reply_bytes: int,
         allow_address: Callable[[str], bool] | None = None,
     ) -> None:
         self._client = client
@@ -80,12 +72,11 @@ class HttpUpstream:
         self._base_url = base_url.rstrip("/")
         self._clock = clock
         self._ids = ids
-        limits = limits or UpstreamLimits()
         self._terms = Terms(
-            connect_seconds=limits.connect_seconds,
-            first_byte_seconds=limits.first_byte_seconds,
-            total_seconds=limits.total_seconds,
-            max_reply_bytes=limits.reply_bytes,
+            connect_seconds=connect_seconds,
+            first_byte_seconds=first_byte_seconds,
+            total_seconds=total_seconds,
+            max_reply_bytes=max_reply_bytes,
             allow_address=allow_address,
         )
         self._list_terms = replace(self._terms, max_reply_bytes=MODELS_REPLY_BYTES)
@@ -98,38 +89,27 @@ class HttpUpstream:
         if api_key:
             headers.append(("authorization", f"Bearer {api_key}"))
         self._headers = tuple(headers)
-        self._chat_headers = (*self._headers, ("content-type", "application/json"))
-        self._chat_url = self._base_url + "/chat/completions"
 
     async def complete(self, prompt: Prompt, traceparent: str | None = None) -> Reply:
-        """Send the prompt and return the completion, checked for its shape and not yet scanned.
-
-        Raises:
-            UpstreamUnavailable: unreachable, late, a 5xx, a 401 or 403, a redirect, or no completion.
-            UpstreamRefused: any other 4xx.
-        """
-        headers = self._chat_headers
-        if traceparent is not None:
-            headers = (*headers, *self._trace(traceparent))
-        try:
-            sent = prompt.raw or write_json(prompt.body)
-            answer, has_key = await self._ask("POST", self._chat_url, headers, sent, self._terms)
-        except ClientError as error:
-            raise _fault(error) from error
+        """Complete a chat, as `Upstream` says."""
+        headers = (*self._headers, ("content-type", "application/json"), *self._trace(traceparent))
+        sent = prompt.raw or write_json(prompt.body)
+        answer, has_key = await self._ask("POST", "/chat/completions", headers, sent, self._terms)
         if not 200 <= answer.status < 300:
             raise _refusal(answer, has_key=has_key)
-        raw, value = answer.body, answer.header(_PASSED_ON)
-        passed = () if value is None else _passed_on(value)
-        is_large = len(raw) > LARGE_REPLY_BYTES
+        passed = tuple(one for one in answer.headers if one[0] == _PASSED_ON and _DIGITS.fullmatch(one[1]))
+        is_large = len(answer.body) > LARGE_REPLY_BYTES
         body = _json(answer) if not is_large else await self._offload.run(_json, answer)
-        return self._dialect.read_reply(body, headers=passed, is_large=is_large, raw=raw, has_key=has_key)
+        return replace(
+            self._dialect.read_reply(body),
+            headers=passed,
+            is_large=is_large,
+            raw=answer.body,
+            has_key=has_key,
+        )
 
     async def models(self) -> tuple[Mapping[str, object], ...]:
-        """Return the models on offer as OpenAI model objects.
-
-        Raises:
-            UpstreamUnavailable: the provider did not tell.
-        """
+        """List the models, as `Upstream` says."""
         if self._names:
             return tuple(_model(name, 0, "upstream") for name in self._names)
         if self._clock.monotonic_seconds() >= self._listed_until_seconds:
@@ -143,11 +123,7 @@ class HttpUpstream:
         Raises:
             UpstreamUnavailable: the provider did not tell.
         """
-        try:
-            url = self._base_url + "/models"
-            answer, _ = await self._ask("GET", url, self._headers, b"", self._list_terms)
-        except ClientError as error:
-            raise _fault(error) from error
+        answer, _ = await self._ask("GET", "/models", self._headers, b"", self._list_terms)
         if 200 <= answer.status < 300:
             return _read_models(_json(answer))
         refusal = _refusal(answer)
@@ -161,16 +137,15 @@ class HttpUpstream:
         raise UpstreamFault(message, detail=detail, status=status) from refusal
 
     async def _ask(
-        self, method: str, url: str, headers: tuple[tuple[str, str], ...], body: bytes, terms: Terms
+        self, method: str, path: str, headers: tuple[tuple[str, str], ...], body: bytes, terms: Terms
     ) -> tuple[HttpReply, bool]:
-        """Send a request; return the answer without our own key, and whether it had repeated that.
-
-        Raises:
-            ClientError: there is no answer.
-        """
-        answer = await self._client.request(method, url, headers, body, terms)
+        """Send a request; return the answer without our own key, and whether it had repeated that."""
+        try:
+            answer = await self._client.request(method, self._base_url + path, headers, body, terms)
+        except ClientError as error:
+            raise _fault(error) from error
         if len(answer.body) <= LARGE_REPLY_BYTES:
-            clean, has_key = self._key.mask(answer.body, max_values=MAX_REPLY_VALUES)
+            clean, has_key = self._masked(answer.body)
         else:
             clean, has_key = await self._offload.run(self._masked, answer.body)
         return (HttpReply(answer.status, answer.headers, clean), True) if has_key else (answer, False)
@@ -244,11 +219,6 @@ def _json(answer: HttpReply) -> object:
     except InvalidJson as error:
         message = "The model gateway answered something that is no JSON."
         raise UpstreamFault(message, detail="its answer is no JSON", status=answer.status) from error
-
-
-def _passed_on(value: str) -> tuple[tuple[str, str], ...]:
-    """Return the one header of the upstream that a client may see: a number of milliseconds, and no words."""
-    return ((_PASSED_ON, value),) if _DIGITS.fullmatch(value) else ()
 
 
 def _fault(error: ClientError) -> UpstreamFault:

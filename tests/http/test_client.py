@@ -166,8 +166,7 @@ async def fail_once(raw: bytes, **changed: Any) -> ClientError:
 async def test_a_request_is_sent_whole_and_in_one_form() -> None:
     async with scripted(answers(OK)) as upstream, making() as client:
         reply = await ask(client, upstream.url(), headers=(("X-A", "b"), ("traceparent", "00-1")), body=b"abc")
-        assert (reply.status, reply.body, reply.header("content-length")) == (200, b"ok", "2")
-        assert reply.header("none") is None
+        assert (reply.status, reply.body, dict(reply.headers)["content-length"]) == (200, b"ok", "2")
         assert upstream.calls[0].request == (
             b"POST /v1/x?y=1 HTTP/1.1\r\nhost: 127.0.0.1:%d\r\nx-a: b\r\ntraceparent: 00-1\r\n"
             b"accept-encoding: gzip, deflate\r\ncontent-length: 3\r\n\r\nabc" % upstream.port
@@ -290,7 +289,7 @@ async def test_a_reply_without_a_body_is_complete_at_once(method: str, raw: byte
 
 async def test_a_redirect_is_not_followed() -> None:
     reply = await ask_once(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n")
-    assert (reply.status, reply.header("location")) == (302, "http://127.0.0.1:1/")
+    assert (reply.status, dict(reply.headers)["location"]) == (302, "http://127.0.0.1:1/")
 
 
 BAD = {
