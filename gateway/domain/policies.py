@@ -16,7 +16,6 @@ DEFAULT_CAPTURE_DAYS = 7
 MAX_CAPTURE_DAYS = 365
 MASKING = Policy(category_actions=dict.fromkeys(sorted(CATEGORIES), "redact"))
 """A scan under this policy masks the matches of every rule."""
-_DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +133,8 @@ class CapturedText:
     is_cut: bool
     days: int
 
-    def expires_at(self, captured_at: int) -> int:
-        return captured_at + self.days * _DAY_MS
+    def kept(self, captured_at: int) -> "KeptText":
+        return KeptText(self.direction, self.mode, self.text, self.is_cut, captured_at + self.days * 86_400_000)
 
 
 @record

@@ -17,7 +17,6 @@ from gateway.schema import Bounds, ByTime, encode, json_schema
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema
 from gateway.services.trust_audits import PostureReport
 from gateway.shield.detections import Severity
-from gateway.store.audit import count_events
 from gateway.strict_json import read_time
 
 DEFAULT_LIMIT = 20  # fewer than the API's: a model reads the answer and pays by the word
@@ -128,7 +127,7 @@ async def _review_audit(call: ToolCall, command: ReviewAudit) -> ToolOutput:
     wanted = AuditFilter(**_filters(command))
     store = call.gateway.store
     events, total = await store.db.read(
-        lambda tx: (store.audit.page(tx, wanted).items, count_events(tx, wanted, most=MOST_COUNTED + 1))
+        lambda tx: (store.audit.page(tx, wanted).items, store.audit.count_matching(tx, wanted, most=MOST_COUNTED + 1))
     )
     lines = [counted("event", len(events), total), *map(event_line, events)]
     return ToolOutput("\n".join(lines), encode(EventList(events, total)))

@@ -83,7 +83,7 @@ class AuditChain:
             for end in status.chains:
                 if status.ok and end.instance_id == self._store.instance_id and end.last_seq:
                     mark = Checkpoint(end.instance_id, end.last_seq, end.last_hash, now_at)
-                    self._store.checkpoints.insert(tx, mark)
+                    self._store.checkpoints.insert_new(tx, mark)
             if not status.ok:
                 self._alerts.raise_event(
                     tx,

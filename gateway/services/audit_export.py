@@ -50,7 +50,7 @@ class AuditExport:
         Raises:
             InvalidRequest: a text of the filter is not valid. AuditUnavailable: the export could not be recorded.
         """
-        await self._store.db.read(lambda tx: self._store.audit.after(tx, wanted, position=0, limit=1))
+        await self._store.db.read(lambda tx: self._store.audit.after(tx, 0, wanted, limit=1))
         names = [one.name for one in fields(AuditFilter) if one.name not in ("limit", "cursor")]
         used = {name: value for name in names if (value := getattr(wanted, name)) not in (None, ())}
         event = self._audit.event(
@@ -72,7 +72,7 @@ class AuditExport:
         while True:
 
             def work(tx: Transaction, start: int = position) -> tuple[tuple[int, AuditEvent], ...]:
-                return self._store.audit.after(tx, wanted, position=start, limit=PAGE_EVENTS)
+                return self._store.audit.after(tx, start, wanted, limit=PAGE_EVENTS)
 
             rows = await self._store.db.read(work)
             events = [event for at, event in rows if at <= last]

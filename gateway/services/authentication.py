@@ -30,6 +30,7 @@ from gateway.services.audit import Audit
 from gateway.services.policies import Policies
 from gateway.services.refusals import KEY_REFUSED, RATE_EXCEEDED, SESSION_REFUSED, Refusals
 from gateway.store.database import StoreUnavailable, Transaction
+from gateway.store.meta import AUTHORITY
 from gateway.store.rate_windows import RateWindows
 from gateway.store.store import Store
 
@@ -135,7 +136,7 @@ class Authentication:
             return cached
         store = self._store
         changes, record = store.db.read_now(
-            lambda tx: (store.meta.changes_of_authority(tx), store.keys.by_digest(tx, digest))
+            lambda tx: (store.meta.get(tx, AUTHORITY), store.keys.by_digest(tx, digest))
         )
         if changes != self._changes:
             store.generation.bump()  # so that every worker drops its cache
@@ -152,7 +153,7 @@ class Authentication:
     def _refresh(self) -> None:
         """Drop the cache. Generation and count are read first, so that a later change causes another refresh."""
         generation = self._store.generation.value()
-        changes = self._store.db.read_now(self._store.meta.changes_of_authority)
+        changes = self._store.db.read_now(lambda tx: self._store.meta.get(tx, AUTHORITY))
         self._cached.clear()
         self._access.refresh()
         self._policies.refresh()

@@ -23,7 +23,6 @@ from gateway.log import Log
 from gateway.services.audit import Audit
 from gateway.services.backup_file import DATABASE, FORMAT, About, pack, sha256, unpack
 from gateway.services.backup_revivals import Revivals, opened, present_in, settle
-from gateway.store import backup as copies
 from gateway.store import database_file
 from gateway.store.filelock import sync
 from gateway.store.migrations import schema_number
@@ -88,7 +87,7 @@ class Backups:
 
     async def _make(self, path: str, folder: str) -> BackedUp:
         copy = f"{folder}/{DATABASE}"
-        await to_thread.run_sync(copies.copy_database, self._store.db, copy)
+        await to_thread.run_sync(self._store.db.copy_to, copy)
         found = await _inspect(copy, self._clock, self._ids, self._log)
         digest, size = await to_thread.run_sync(sha256, copy)
         about = About(

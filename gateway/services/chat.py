@@ -258,7 +258,7 @@ class Chat:
             self._settle_costs(tx, exchange, unpriced, row.occurred_at)
             self._store.traffic.insert(tx, row)
             for text in captured:
-                self._store.captures.insert(tx, row, text)
+                self._store.captures.add(tx, row, text)
             if agents is not None and is_news:
                 agents.record_sighting(
                     tx, sighting(exchange, row), context=exchange.context, principal=exchange.principal

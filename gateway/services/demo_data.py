@@ -33,6 +33,7 @@ from gateway.shield import Shield
 from gateway.shield.detections import Detection, Direction, Severity, Verdict
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
+from gateway.store.meta import ORIGIN
 from gateway.store.store import Store
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -148,7 +149,7 @@ class DemoData:
         store = self._store
         if store.keys.count(tx) or store.users.count(tx) or store.traffic.summed(tx) or store.agents.count(tx):
             raise Conflict("The data folder is in use: demo data goes into a fresh one.")
-        store.meta.set_origin(tx, DEMO)
+        store.meta.set(tx, ORIGIN, DEMO)
         store.traffic.origin = DEMO
 
     async def _make_keys(self) -> None:

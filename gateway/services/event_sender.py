@@ -192,7 +192,7 @@ class _OutputSender:
         output = replace(output, audit_position=audit, alert_position=alert, dropped=dropped)
         events: list[tuple[OutEvent | None, int, int]] = []
         wanted = AuditFilter() if wants_audit else AuditFilter(action=REOPENED)
-        rows = self.store.audit.after(tx, wanted, position=audit, limit=BATCH_EVENTS)
+        rows = self.store.audit.after(tx, audit, wanted, limit=BATCH_EVENTS)
         for audit, row in rows:
             found = [from_audit(row)] if wants_audit else []
             if row.action == REOPENED and wants_alert:
@@ -201,7 +201,7 @@ class _OutputSender:
             events += [(event if is_wanted(output, event) else None, audit, alert) for event in found]
         if not wants_audit and len(rows) < BATCH_EVENTS:
             audit = newest_audit  # nothing else of the audit log is wanted
-        alerts = self.store.alerts.after(tx, position=alert, limit=BATCH_EVENTS) if wants_alert else ()
+        alerts = self.store.alerts.after(tx, alert, limit=BATCH_EVENTS) if wants_alert else ()
         for alert, one in alerts:
             event = from_alert(one)
             events.append((event if is_wanted(output, event) else None, audit, alert))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from gateway.clock import Clock
 from gateway.domain.principals import Permission, Principal
 from gateway.errors import Overloaded
-from gateway.store.feed import Item, News
+from gateway.store.feed import Item, News, news_since
 from gateway.store.store import Store
 
 MOST_WATCHERS = 64
@@ -54,7 +54,7 @@ class Feed:
         self._sent = None
         now_at = self._clock.now_at()
         try:
-            self._sent = await self._store.db.read(lambda tx: self._store.feed.start(tx, now_at=now_at))
+            self._sent = News(await self._store.db.read(self._store.traffic.newest_position), now_at)
         except BaseException:
             self.leave(watcher)
             raise
@@ -72,7 +72,7 @@ class Feed:
         for watcher in [one for one in self._watchers if not one.is_welcome()]:
             self.leave(watcher)
             watcher.end()
-        news = await self._store.db.read(lambda tx: self._store.feed.since(tx, sent, limit=_MOST_AT_ONCE))
+        news = await self._store.db.read(lambda tx: news_since(tx, sent, limit=_MOST_AT_ONCE))
         self._sent = news
         items: list[tuple[str, Item]] = [("traffic", row) for row in news.traffic]
         items += [("alert", row) for row in news.alerts]

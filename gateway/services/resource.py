@@ -87,7 +87,7 @@ class Resource(Generic[R]):
 
     async def page(self, wanted: Any) -> Page[Any]:
         """Return a part of the records, newest first. wanted: a `PageQuery`. Raises InvalidRequest for a bad one."""
-        return await self.store.db.read(lambda tx: self._repository.read_page(tx, wanted))
+        return await self.store.db.read(lambda tx: self._repository.page(tx, wanted))
 
     async def show(self, name: str) -> R:
         """Return one record. Raises NotFound."""

@@ -13,7 +13,6 @@ import anyio
 from gateway.clock import Clock
 from gateway.domain.traffic_sums import DAY_MS, FIVE_MINUTES_MS, HOUR_MS, MINUTE_MS
 from gateway.services.audit import Audit
-from gateway.store.audit import prune_chain
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -87,7 +86,7 @@ class Retention:
         for instance_id in await self._store.db.read(self._store.audit.instances):
 
             def batch(tx: Transaction, chain: str = instance_id) -> int:
-                return prune_chain(self._store.audit, tx, chain, before=before, limit=BATCH_ROWS)
+                return self._store.audit.prune(tx, chain, before=before, limit=BATCH_ROWS)
 
             count = await self._repeat(batch)
             if count:

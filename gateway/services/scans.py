@@ -186,7 +186,7 @@ class Scans:
     def _insert(self, tx: Transaction, row: TrafficRow, captured: CapturedText | None) -> None:
         self.store.traffic.insert(tx, row)
         if captured is not None:
-            self.store.captures.insert(tx, row, captured)
+            self.store.captures.add(tx, row, captured)
 
     async def _record(
         self,

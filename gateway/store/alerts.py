@@ -1,14 +1,12 @@
 """Store alerts, and which requests were counted on each. `domain.alerts` decides what a new sighting changes."""
 
 from gateway.domain.alerts import ACTIVE, MAX_ALERT_LIMIT, TERMINAL, Alert, AlertFilter, AlertSource, AlertStatus
-from gateway.domain.paging import Page
 from gateway.store.database import Transaction
 from gateway.store.filters import Where
-from gateway.store.table import Table
+from gateway.store.table import PositionedTable
 
 _STATES = {"active": ACTIVE, "terminal": TERMINAL}
 _IS_ACTIVE = "status IN (" + ", ".join(f"'{status.value}'" for status in ACTIVE) + ")"
-ACTIVE_OF = f"WHERE fingerprint = :fingerprint AND {_IS_ACTIVE} ORDER BY position"
 PRUNE = f"""
     DELETE FROM alerts
      WHERE position IN (
@@ -24,7 +22,7 @@ ADD_SIGHTING = """
 OF_REQUEST = "id IN (SELECT alert_id FROM alert_sightings WHERE request_id = :request_id)"
 
 
-class AlertRepository(Table[Alert]):
+class AlertRepository(PositionedTable[Alert]):
     """The alerts. Active alerts are those that a person has to act on."""
 
     def __init__(self) -> None:
@@ -45,7 +43,9 @@ class AlertRepository(Table[Alert]):
         return self.one(tx, "WHERE fingerprint = :fingerprint ORDER BY position DESC LIMIT 1", fingerprint=fingerprint)
 
     def active_of(self, tx: Transaction, fingerprint: str) -> tuple[Alert, ...]:
-        return self.many(tx, ACTIVE_OF, fingerprint=fingerprint)
+        return self.many(
+            tx, f"WHERE fingerprint = :fingerprint AND {_IS_ACTIVE} ORDER BY position", fingerprint=fingerprint
+        )
 
     def count_active(self, tx: Transaction, source: AlertSource | None = None) -> int:
         """Count the active alerts, of one source or of all."""
@@ -60,25 +60,12 @@ class AlertRepository(Table[Alert]):
             tx.execute("DELETE FROM alert_sightings WHERE alert_id NOT IN (SELECT id FROM alerts)")
         return pruned
 
-    def count_matching(self, tx: Transaction, wanted: AlertFilter, *, most: int) -> int:
-        """Count the alerts that a filter matches, up to `most`. Ignores its limit and cursor."""
-        where = _where(wanted)
-        return self.count(tx, where.sql(), most=most, **where.params)
-
-    def after(self, tx: Transaction, *, position: int, limit: int) -> tuple[tuple[int, Alert], ...]:
-        """Return the alerts after a position, in the order in which they were first raised, with their positions."""
-        return self.read_after(tx, Where(), position, limit)
-
-    def page(self, tx: Transaction, wanted: AlertFilter) -> Page[Alert]:
-        return self.read_page(tx, wanted, _where(wanted))
-
-
-def _where(wanted: AlertFilter) -> Where:
-    where = Where()
-    where.equal(wanted, "status", "severity", "source", "rule", "agent", "assigned_to")
-    where.add(OF_REQUEST, request_id=wanted.request_id)
-    if wanted.scope in _STATES:
-        where.exclude("status", [status for status in AlertStatus if status not in _STATES[wanted.scope]])
-    where.add("last_seen_at >= :since", since=wanted.since)
-    where.add("first_seen_at <= :until", until=wanted.until)
-    return where
+    def _where(self, wanted: AlertFilter) -> Where:
+        where = Where()
+        where.equal(wanted, "status", "severity", "source", "rule", "agent", "assigned_to")
+        where.add(OF_REQUEST, request_id=wanted.request_id)
+        if wanted.scope in _STATES:
+            where.exclude("status", [status for status in AlertStatus if status not in _STATES[wanted.scope]])
+        where.add("last_seen_at >= :since", since=wanted.since)
+        where.add("first_seen_at <= :until", until=wanted.until)
+        return where

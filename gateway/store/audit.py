@@ -1,10 +1,11 @@
 """Store the audit log: its events, the ends of its chains, and the checkpoints of its check.
 
-No statement changes an event. One deletes some: `prune_chain`, from the beginning of a chain. The hash before the
+No statement changes an event. One deletes some: `prune`, from the beginning of a chain. The hash before the
 oldest event that is left stays as the beginning, so that the rest can still be checked.
 """
 
 import json
+from collections.abc import Callable, Mapping
 
 from gateway.domain.audit import (
     GENESIS_HASH,
@@ -16,11 +17,10 @@ from gateway.domain.audit import (
     canonical_text,
     link,
 )
-from gateway.domain.paging import Page
 from gateway.store.database import Row, Transaction
 from gateway.store.filters import Where, found_in, like
 from gateway.store.headfile import HeadFile
-from gateway.store.table import Codec, Table, optional
+from gateway.store.table import Codec, PositionedTable, Table, TableReader, optional
 from gateway.strict_json import json_text
 
 _UNREADABLE = {"unreadable": True}
@@ -43,20 +43,12 @@ def _read_strictly(text: str) -> object:
         return _UNREADABLE
 
 
-EVENTS, CHECKED_EVENTS = (
-    Table(
-        "audit_events",
-        AuditEvent,
-        order=("occurred_at", "position"),
-        page_limit=MAX_AUDIT_LIMIT,
-        codecs={
-            "before": optional(Codec(json_text, read)),
-            "after": optional(Codec(json_text, read)),
-            "details": Codec(canonical_text, read),
-        },
-    )
-    for read in (_read, _read_strictly)
-)
+def _codecs(read: Callable[[str], object]) -> Mapping[str, Codec]:
+    changed = optional(Codec(json_text, read))
+    return {"before": changed, "after": changed, "details": Codec(canonical_text, read)}
+
+
+CHECKED_EVENTS = TableReader("audit_events", AuditEvent, codecs=_codecs(_read_strictly))
 CHAIN = "WHERE instance_id = :instance_id AND seq > :seq ORDER BY seq LIMIT :limit"
 OF_ALERT = "WHERE resource_type = 'alert' AND resource_id = :alert_id ORDER BY seq LIMIT :limit"
 HEAD = "SELECT seq, hash FROM audit_heads WHERE instance_id = :instance_id"
@@ -69,8 +61,6 @@ BEGINNING = "SELECT first_seq - 1 AS seq, first_prev_hash AS hash FROM audit_hea
 INSTANCES = """
     SELECT instance_id FROM audit_heads UNION SELECT DISTINCT instance_id FROM audit_events ORDER BY 1
 """
-TIMES = "SELECT occurred_at FROM audit_events"
-LATEST_FIRST = " ORDER BY occurred_at DESC LIMIT :limit"
 HASH_AT = "SELECT hash FROM audit_events WHERE instance_id = :instance_id AND seq = :seq"
 # The value that most events have in a column, which its index leaves out. A search for another value also says that
 # the column differs from this one, so that the database can use the index.
@@ -81,6 +71,14 @@ SEARCHED = found_in(
         "details",
     )
 )  # fmt: skip
+OLDEST = """
+    SELECT seq, occurred_at, hash FROM audit_events
+     WHERE instance_id = :instance_id AND seq > :seq ORDER BY seq LIMIT :limit
+"""
+PRUNE = "DELETE FROM audit_events WHERE instance_id = :instance_id AND seq <= :seq"
+BEGIN_AFTER = """
+    UPDATE audit_heads SET first_seq = :seq + 1, first_prev_hash = :hash WHERE instance_id = :instance_id
+"""
 # Two halves, because each can use an index of its own and an OR could use neither.
 OF_REQUEST = """
     position IN (SELECT position FROM audit_events WHERE request_id = :request_id
@@ -90,10 +88,12 @@ OF_REQUEST = """
 """
 
 
-class AuditRepository:
+class AuditRepository(PositionedTable[AuditEvent]):
     """The chain of events. headfile: keeps the end of this gateway's own chain a second time."""
 
     def __init__(self, headfile: HeadFile) -> None:
+        order = ("occurred_at", "position")
+        super().__init__("audit_events", AuditEvent, order=order, page_limit=MAX_AUDIT_LIMIT, codecs=_codecs(_read))
         self._headfile = headfile
 
     def append(self, tx: Transaction, event: AuditEvent) -> AuditEvent:
@@ -106,7 +106,7 @@ class AuditRepository:
         memo_key = (HEAD, instance_id)
         linked = link(tx.memo.get(memo_key) or self.head(tx, instance_id), event)
         head = tx.memo[memo_key] = ChainHead(linked.seq, linked.hash)
-        EVENTS.insert(tx, linked)
+        self.insert(tx, linked)
         row = {"instance_id": instance_id, "seq": head.seq, "hash": head.hash, "genesis": GENESIS_HASH}
         tx.defer(SET_HEAD, row, instance_id)
         tx.after_commit(lambda: self._headfile.hold(instance_id, head))
@@ -127,7 +127,8 @@ class AuditRepository:
         where = Where()
         _add_equal(where, "action", action)
         where.add("occurred_at >= :since", since=since)
-        rows = tx.query(TIMES + where.sql() + LATEST_FIRST, where.params | {"limit": limit})
+        sql = f"SELECT occurred_at FROM audit_events{where.sql()} ORDER BY occurred_at DESC LIMIT :limit"  # noqa: S608
+        rows = tx.query(sql, where.params | {"limit": limit})
         return [int(row["occurred_at"]) for row in rows]
 
     def first_at(self, tx: Transaction) -> int | None:
@@ -145,44 +146,37 @@ class AuditRepository:
     def chain(self, tx: Transaction, instance_id: str, *, after_seq: int, limit: int) -> tuple[AuditEvent, ...]:
         return CHECKED_EVENTS.many(tx, CHAIN, instance_id=instance_id, seq=after_seq, limit=limit)
 
-    def after(
-        self, tx: Transaction, wanted: AuditFilter, *, position: int, limit: int
-    ) -> tuple[tuple[int, AuditEvent], ...]:
-        """Return the events after a position, in the order of their commits, each with its position.
-
-        Raises:
-            InvalidRequest: a text is out of bounds.
-        """
-        return EVENTS.read_after(tx, _where(wanted), position, limit)
-
-    def newest_position(self, tx: Transaction) -> int:
-        return EVENTS.newest_position(tx)
-
     def of_alert(self, tx: Transaction, alert_id: str, *, limit: int) -> tuple[AuditEvent, ...]:
         """Return the events about one alert, oldest first."""
-        return EVENTS.many(tx, OF_ALERT, alert_id=alert_id, limit=limit)
+        return self.many(tx, OF_ALERT, alert_id=alert_id, limit=limit)
 
-    def page(self, tx: Transaction, wanted: AuditFilter) -> Page[AuditEvent]:
-        return EVENTS.read_page(tx, wanted, _where(wanted))
+    def _where(self, wanted: AuditFilter) -> Where:
+        where = Where()
+        for column in USUAL:
+            _add_equal(where, column, getattr(wanted, column))
+        where.equal(wanted, "actor")
+        where.add("occurred_at >= :since", since=wanted.since)
+        where.add("occurred_at <= :until", until=wanted.until)
+        where.exclude("action", wanted.exclude_actions)
+        where.add(SEARCHED, search=like(wanted.search))
+        where.add(OF_REQUEST, request_id=wanted.request_id)
+        return where
 
+    def prune(self, tx: Transaction, instance_id: str, *, before: int, limit: int) -> int:
+        """Delete events from before a time at the beginning of a chain, at most `limit`, and return how many.
 
-def count_events(tx: Transaction, wanted: AuditFilter, *, most: int) -> int:
-    """Count the events that a filter matches, up to `most`. Ignores its limit and cursor."""
-    where = _where(wanted)
-    return EVENTS.count(tx, where.sql(), most=most, **where.params)
-
-
-def _where(wanted: AuditFilter) -> Where:
-    where = Where()
-    for column in USUAL:
-        _add_equal(where, column, getattr(wanted, column))
-    where.equal(wanted, "actor")
-    where.add("occurred_at >= :since", since=wanted.since)
-    where.add("occurred_at <= :until", until=wanted.until)
-    where.exclude("action", wanted.exclude_actions)
-    where.add(SEARCHED, search=like(wanted.search))
-    where.add(OF_REQUEST, request_id=wanted.request_id)
-    return where
+        Stops at the first event that is young enough, and always keeps the last event of the chain.
+        """
+        last_seq = self.head(tx, instance_id).seq
+        count, link = 0, self.beginning(tx, instance_id)
+        for row in tx.query(OLDEST, {"instance_id": instance_id, "seq": link.seq, "limit": limit}):
+            if row["occurred_at"] >= before or row["seq"] >= last_seq or row["seq"] != link.seq + 1:
+                break
+            count, link = count + 1, ChainHead(row["seq"], row["hash"])
+        if count:
+            tx.execute(PRUNE, {"instance_id": instance_id, "seq": link.seq})
+            tx.execute(BEGIN_AFTER, {"instance_id": instance_id, "seq": link.seq, "hash": link.hash})
+        return count
 
 
 def _add_equal(where: Where, column: str, value: str | None) -> None:
@@ -196,43 +190,13 @@ def _head(rows: list[Row]) -> ChainHead:
     return ChainHead(rows[0]["seq"], rows[0]["hash"]) if rows else ChainHead(0, GENESIS_HASH)
 
 
-OLDEST = """
-    SELECT seq, occurred_at, hash FROM audit_events
-     WHERE instance_id = :instance_id AND seq > :seq ORDER BY seq LIMIT :limit
-"""
-PRUNE = "DELETE FROM audit_events WHERE instance_id = :instance_id AND seq <= :seq"
-BEGIN_AFTER = """
-    UPDATE audit_heads SET first_seq = :seq + 1, first_prev_hash = :hash WHERE instance_id = :instance_id
-"""
-
-
-def prune_chain(audit: AuditRepository, tx: Transaction, instance_id: str, *, before: int, limit: int) -> int:
-    """Delete events from before a time at the beginning of a chain, at most `limit`, and return how many.
-
-    Stops at the first event that is young enough, and always keeps the last event of the chain.
-    """
-    last_seq = audit.head(tx, instance_id).seq
-    count, link = 0, audit.beginning(tx, instance_id)
-    for row in tx.query(OLDEST, {"instance_id": instance_id, "seq": link.seq, "limit": limit}):
-        if row["occurred_at"] >= before or row["seq"] >= last_seq or row["seq"] != link.seq + 1:
-            break
-        count, link = count + 1, ChainHead(row["seq"], row["hash"])
-    if count:
-        tx.execute(PRUNE, {"instance_id": instance_id, "seq": link.seq})
-        tx.execute(BEGIN_AFTER, {"instance_id": instance_id, "seq": link.seq, "hash": link.hash})
-    return count
-
-
-CHECKPOINTS = Table("audit_checkpoints", Checkpoint, key="instance_id")
-KEEP_CHECKPOINT = f"{CHECKPOINTS.insert_sql} ON CONFLICT (instance_id, seq) DO NOTHING"
-NEWEST_CHECKPOINTS = "WHERE instance_id = :instance_id ORDER BY seq DESC LIMIT :limit"
-
-
-class CheckpointRepository:
+class CheckpointRepository(Table[Checkpoint]):
     """The table of checkpoints: links of a chain up to which it was found whole."""
 
-    def insert(self, tx: Transaction, checkpoint: Checkpoint) -> None:
-        tx.execute(KEEP_CHECKPOINT, CHECKPOINTS.params(checkpoint))
+    def __init__(self) -> None:
+        super().__init__("audit_checkpoints", Checkpoint, key="instance_id")
 
     def newest(self, tx: Transaction, instance_id: str, *, limit: int) -> tuple[Checkpoint, ...]:
-        return CHECKPOINTS.many(tx, NEWEST_CHECKPOINTS, instance_id=instance_id, limit=limit)
+        return self.many(
+            tx, "WHERE instance_id = :instance_id ORDER BY seq DESC LIMIT :limit", instance_id=instance_id, limit=limit
+        )

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gateway.store.database import Row, Transaction
-from gateway.store.traffic import ROWS
+from gateway.store.database import Transaction
 
 Item = Mapping[str, object]
 """One new row by the names of its columns. Times are Unix milliseconds."""
@@ -33,24 +32,13 @@ class News:
     alerts: Sequence[Item] = ()
 
 
-class FeedRepository:
-    """The newest rows of traffic and alerts."""
-
-    def start(self, tx: Transaction, *, now_at: int) -> News:
-        """Return the point from which rows are new."""
-        return News(ROWS.newest_position(tx), now_at)
-
-    def since(self, tx: Transaction, seen: News, *, limit: int) -> News:
-        """Return the rows after `seen`."""
-        traffic = tx.query(TRAFFIC, {"position": seen.position, "limit": limit})
-        alerts = tx.query(ALERTS, {"last_seen_at": seen.last_seen_at, "limit": limit})
-        return News(
-            position=int(traffic[0]["position"]) if traffic else seen.position,
-            last_seen_at=int(alerts[-1]["last_seen_at"]) if alerts else seen.last_seen_at,
-            traffic=tuple(_item(row, _OF_TRAFFIC) for row in reversed(traffic)),
-            alerts=tuple(_item(row, _OF_ALERTS) for row in alerts),
-        )
-
-
-def _item(row: Row, names: Sequence[str]) -> Item:
-    return {name: row[name] for name in names}
+def news_since(tx: Transaction, seen: News, *, limit: int) -> News:
+    """Return the rows after `seen`."""
+    traffic = tx.query(TRAFFIC, {"position": seen.position, "limit": limit})
+    alerts = tx.query(ALERTS, {"last_seen_at": seen.last_seen_at, "limit": limit})
+    return News(
+        position=int(traffic[0]["position"]) if traffic else seen.position,
+        last_seen_at=int(alerts[-1]["last_seen_at"]) if alerts else seen.last_seen_at,
+        traffic=tuple({name: row[name] for name in _OF_TRAFFIC} for row in reversed(traffic)),
+        alerts=tuple({name: row[name] for name in _OF_ALERTS} for row in alerts),
+    )

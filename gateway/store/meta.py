@@ -12,8 +12,10 @@ COUNT = """
         ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(meta.value AS BIGINT) + 1 AS TEXT)
 """
 AUTHORITY = "authority"
+"""The name of the number of transactions that changed authority, which is missing before the first one."""
+ORIGIN = "origin"
+"""The name of the origin of the data in this database, which is missing for production."""
 _INSTANCE_ID = "instance_id"
-_ORIGIN = "origin"
 
 
 class MetaRepository:
@@ -26,10 +28,6 @@ class MetaRepository:
     def set(self, tx: Transaction, name: str, value: str) -> None:
         tx.execute(SET, {"name": name, "value": value})
 
-    def changes_of_authority(self, tx: Transaction) -> str | None:
-        """Return the count of transactions that changed authority, or None before the first one."""
-        return self.get(tx, AUTHORITY)
-
     def instance_id(self, tx: Transaction, ids: Ids) -> str:
         """Return the id under which this database's gateway writes its audit chain, made the first time."""
         known = self.get(tx, _INSTANCE_ID)
@@ -37,11 +35,3 @@ class MetaRepository:
             known = ids.new("ins")
             self.set(tx, _INSTANCE_ID, known)
         return known
-
-    def origin(self, tx: Transaction) -> str | None:
-        """Return the origin of the data in this database, or None for production."""
-        return self.get(tx, _ORIGIN)
-
-    def set_origin(self, tx: Transaction, origin: str) -> None:
-        """Set the origin of the data in this database, which counts from the next opening on."""
-        self.set(tx, _ORIGIN, origin)

@@ -1,6 +1,6 @@
 """Numbered changes of the schema, applied in order and never edited. Their SQL is in `migrations/`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from gateway import bundle
 from gateway.errors import SetupError
@@ -48,20 +48,9 @@ def migrate(tx: Transaction, *, now_at: int, read: Callable[[str], bytes] = bund
             f"The database has schema version {have} and this program knows versions up to {newest}: "
             "start the newer program that made it, or restore a backup."
         )
+    # In a file, each statement ends with the semicolon of its last line, and no other line ends with one.
     for number, name in enumerate(MIGRATIONS[have:], have + 1):
-        for statement in statements(read(f"gateway/store/migrations/{name}.sql").decode("utf-8")):
-            tx.execute(statement)
+        for statement in read(f"gateway/store/migrations/{name}.sql").decode().split(";\n"):
+            if statement.strip():
+                tx.execute(statement)
         tx.execute(NOTE, {"number": number, "name": name, "applied_at": now_at})
-
-
-def statements(script: str) -> Iterator[str]:
-    """Cut a script at the lines that end with a semicolon. Lines that begin with ``--`` are left out."""
-    lines: list[str] = []
-    for line in script.splitlines():
-        if line.strip().startswith("--") or not (line.strip() or lines):
-            continue
-        lines.append(line)
-        if line.rstrip().endswith(";"):
-            yield "\n".join(lines).rstrip().removesuffix(";")
-            lines = []
-    assert not "".join(lines).strip(), "the script ends inside a statement"

@@ -8,13 +8,13 @@ A commit with synchronous=NORMAL is seen by every process and survives all of th
 disk, which then has all commits before it.
 """
 
+import os
 import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from os.path import abspath, dirname, getsize
 from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
@@ -25,7 +25,7 @@ from gateway.errors import Conflict, InvalidRequest, SetupError
 from gateway.log import Log
 from gateway.store.database import Params, StoreUnavailable, Transaction, UnreadableRow
 from gateway.store.database_file import DatabaseFile, Identity, in_use
-from gateway.store.filelock import FileLock
+from gateway.store.filelock import FileLock, sync
 from gateway.store.transaction import SqlTransaction, do_group
 from gateway.store.writer import PendingWrite, Writer
 
@@ -55,9 +55,10 @@ _UNAVAILABLE = {
 
 
 class SqliteDatabase:
-    """A SQLite file, or memory when `path` is ``:memory:``. `Database` documents the public methods.
+    """A SQLite file, or memory when `path` is ``:memory:``: one writer at a time and any number of readers.
 
-    identity: of the one file that it may be, None to make one where there is none.
+    identity: of the one file that it may be, None to make one where there is none. Every method raises
+    StoreUnavailable if the database cannot be read or written now.
     """
 
     def __init__(self, path: str, *, log: Log, identity: Identity | None = None) -> None:
@@ -76,15 +77,22 @@ class SqliteDatabase:
 
     @property
     def is_writable(self) -> bool:
+        """Whether the last write succeeded."""
         return not self._writer.has_failed
 
     async def open(self) -> None:
+        """Make or open the database.
+
+        Raises:
+            SetupError: it cannot be used; the message says why and what to do. Nothing was overwritten.
+        """
         await to_thread.run_sync(self._open)
         self._limiter = anyio.CapacityLimiter(_READERS)
         self._writer.start()
         self._state = "open"
 
     async def aclose(self) -> None:
+        """Write what is queued, then close. May be called twice. If it raises, writes may be lost."""
         if self._state == "open":
             self._state = "closing"
             self._writer.end()
@@ -94,12 +102,30 @@ class SqliteDatabase:
                 raise StoreUnavailable("The disk did not answer in time: not all that was queued is written.")
 
     async def write(self, work: Callable[[Transaction], T], *, is_durable: bool = True) -> T:
+        """Run `work` and return its result once it is committed.
+
+        Writes of several callers share a commit. An exception of `work` rolls back that work alone and is raised here.
+        If the caller is cancelled, the work is still done. After StoreUnavailable nothing was written or, after a long
+        wait, nobody knows whether it was.
+
+        is_durable: true to return only once the disk has it. If false, every process sees the change and no crash of a
+        process undoes it, but a power cut may for the next tenth of a second.
+        """
         return cast(T, await self._writer.write(work, is_durable=is_durable))
 
     def write_behind(self, work: Callable[[Transaction], object]) -> bool:
+        """Queue `work` to be committed within about 50 milliseconds, and return at once.
+
+        Returns whether the queue is half full. A caller that has more to write should then use `write`, and so wait.
+        If it raises, `work` was not taken.
+        """
         return self._writer.write_behind(work)
 
     async def change(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in a transaction of its own and wait as long as it takes: for a change of the schema.
+
+        Its temporary files lie beside the database. If the caller is cancelled, it still waits.
+        """
         write = PendingWrite(work)
         await to_thread.run_sync(self._change, write)
         if write.error is not None:
@@ -107,20 +133,35 @@ class SqliteDatabase:
         return cast(T, write.result)
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` on one consistent state, in a worker thread."""
         return await to_thread.run_sync(self._read, work, limiter=self._limiter)
 
     def read_now(self, work: Callable[[Transaction], T]) -> T:
+        """Run a small lookup in the calling thread."""
         with self._reader() as connection:
             return work(SqlTransaction(partial(_run, connection)))
 
     def at_sync(self, call: Callable[[], None]) -> None:
+        """Run `call` each time that all commits so far are on the disk, while no other process can write."""
         self._on_sync = call
 
     def copy_to(self, target: str) -> None:
-        with self._reader() as connection:
-            _run(connection, "VACUUM INTO :path", {"path": target})
+        """Write a consistent, compact copy into a new file that only its owner may read. Blocks; others go on.
+
+        Raises:
+            FileExistsError: there is such a file.
+        """
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        try:
+            with self._reader() as connection:
+                _run(connection, "VACUUM INTO :path", {"path": target})
+            sync(target)
+        except BaseException:
+            os.unlink(target)
+            raise
 
     def is_whole(self) -> bool:
+        """Check the structure of the whole database and return whether it is sound. Blocks."""
         with self._reader() as connection:
             return [tuple(row) for row in _run(connection, "PRAGMA quick_check(1)")] == [("ok",)]
 
@@ -152,7 +193,7 @@ class SqliteDatabase:
 
     def _check_owner(self, connection: sqlite3.Connection) -> None:
         """Check that this is our own database, before the first byte is written, and make it one if it is empty."""
-        if self._file is not None and 0 < getsize(self._path) < _LEAST_BYTES:
+        if self._file is not None and 0 < os.path.getsize(self._path) < _LEAST_BYTES:
             raise SetupError(f"The file {self._path} is not a database: choose another path.")
         tables = _run(connection, "SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
         owner = _run(connection, "PRAGMA application_id").fetchone()[0]
@@ -188,11 +229,7 @@ class SqliteDatabase:
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        """Hold the lock, if the file is still there: SQLite would remove the log of another one in its place.
-
-        Raises:
-            StoreUnavailable: the file or its lock is gone.
-        """
+        """Hold the lock, if the file is still there: SQLite would remove the log of another one in its place."""
         try:
             if self._file is not None:
                 self._file.check()
@@ -202,11 +239,6 @@ class SqliteDatabase:
             raise StoreUnavailable("The database's lock file cannot be used.", retry_after_seconds=5) from error
 
     def _commit(self, group: Sequence[PendingWrite], is_durable: bool) -> None:
-        """Run a group of writes in one transaction. See `Writer`.
-
-        Raises:
-            StoreUnavailable: none of them is committed.
-        """
         with self._held():
             try:
                 self._transact(self._writing(), group, is_durable)
@@ -224,7 +256,7 @@ class SqliteDatabase:
             connection = _connect(_address(self._path, "rw"), *_WRITE_SETTINGS)
             try:
                 with suppress(StoreUnavailable, sqlite3.Error):  # the folder takes no files: sort in memory
-                    folder = dirname(abspath(self._path)).replace("'", "''")
+                    folder = os.path.dirname(os.path.abspath(self._path)).replace("'", "''")
                     _run(connection, f"PRAGMA temp_store_directory = '{folder}'")
                     _run(connection, "PRAGMA temp_store = FILE")
                 self._transact(connection, (write,), is_durable=True)
@@ -311,11 +343,7 @@ def _run(
     sql: str,
     params: Params | Sequence[Params] = {},  # noqa: B006
 ) -> sqlite3.Cursor:
-    """Execute one statement, once or for each of several rows, and translate every error of the driver.
-
-    Raises:
-        StoreUnavailable: disk, lock or file. Conflict: a constraint. InvalidRequest: a value SQLite cannot hold.
-    """
+    """Execute one statement, once or for each of several rows, and translate every error of the driver."""
     try:
         if isinstance(params, Sequence):
             return connection.executemany(sql, cast(Any, params))
@@ -333,11 +361,7 @@ def _run(
 
 
 def _connect(name: str, *settings: str) -> sqlite3.Connection:
-    """Open a connection for any thread that waits for other programs. name: `MEMORY`, or the URI of a file.
-
-    Raises:
-        StoreUnavailable: it cannot be opened.
-    """
+    """Open a connection for any thread that waits for other programs. name: `MEMORY`, or the URI of a file."""
     try:
         connection = sqlite3.connect(
             name,
@@ -360,5 +384,4 @@ def _connect(name: str, *settings: str) -> sqlite3.Connection:
 
 
 def _address(path: str, mode: str) -> str:
-    """Return the URI of a database file. mode: ``ro`` or ``rw``."""
-    return f"file:{quote(abspath(path))}?mode={mode}"
+    return f"file:{quote(os.path.abspath(path))}?mode={mode}"

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 
 from anyio import to_thread
 
@@ -10,18 +11,16 @@ from gateway.errors import SetupError
 from gateway.log import Log
 from gateway.store.alerts import AlertRepository
 from gateway.store.audit import AuditRepository, CheckpointRepository
-from gateway.store.backup import copy_before_migration, drop_needless_copy
 from gateway.store.budgets import BudgetRepository
-from gateway.store.database import Database, StoreUnavailable, Transaction
+from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.database_file import Identity
-from gateway.store.feed import FeedRepository
 from gateway.store.fleet import PEERS, InstanceRepository, LeaseRepository, RunningRepository
 from gateway.store.generation import Generation
 from gateway.store.headfile import HeadFile
 from gateway.store.keyfile import KeyFile
 from gateway.store.keys import KeyRepository
-from gateway.store.meta import MetaRepository
-from gateway.store.migrations import MIGRATIONS, migrate, prepare
+from gateway.store.meta import ORIGIN, MetaRepository
+from gateway.store.migrations import MIGRATIONS, migrate, prepare, schema_number
 from gateway.store.old_redo import commit_old_redo
 from gateway.store.sessions import SessionRepository, SignInFailureRepository
 from gateway.store.sqlite import MEMORY, SqliteDatabase
@@ -40,6 +39,7 @@ from gateway.store.tables import (
     UserRepository,
 )
 from gateway.store.traffic import CaptureRepository, TrafficRepository
+from gateway.strict_json import write_time
 
 
 class Store:
@@ -49,7 +49,7 @@ class Store:
     of authority. instance_id: under which this gateway writes its audit chain; `open_store` sets it.
     """
 
-    def __init__(self, db: Database, path: str | None) -> None:
+    def __init__(self, db: SqliteDatabase, path: str | None) -> None:
         self.db = db
         self.generation = Generation(path and path + ".generation")
         self.headfile = HeadFile(path and path + ".head")
@@ -64,7 +64,6 @@ class Store:
         self.captures = CaptureRepository()
         self.checkpoints = CheckpointRepository()
         self.event_outputs = EventOutputRepository()
-        self.feed = FeedRepository()
         self.instances = InstanceRepository()
         self.keys = KeyRepository()
         self.leases = LeaseRepository()
@@ -85,7 +84,7 @@ class Store:
         self.users = UserRepository()
 
     async def aclose(self) -> None:
-        """Write what is queued, then close everything. Raises what `Database.aclose` raises."""
+        """Write what is queued, then close everything. Raises what `SqliteDatabase.aclose` raises."""
         try:
             await self.db.aclose()
         finally:
@@ -131,20 +130,22 @@ async def open_store(
     return store
 
 
-async def _bring_up_to_date(db: Database, name: str, clock: Clock, log: Log) -> None:
+async def _bring_up_to_date(db: SqliteDatabase, name: str, clock: Clock, log: Log) -> None:
     """Apply the migrations that are missing, after a copy of a database that holds something."""
     have = await db.change(prepare)
     if have == len(MIGRATIONS):
         return
-    kept: str | None = None
+    now_at, copy = clock.now_at(), ""
     if name != MEMORY and 0 < have < len(MIGRATIONS):
-        kept = await to_thread.run_sync(copy_before_migration, db, name, have, clock.now_at())
-        log.info("migration_backup", file=kept)
+        copy = f"{name}.schema-{have}-{write_time(now_at).replace('-', '').replace(':', '')}"
+        await to_thread.run_sync(db.copy_to, copy)
+        log.info("migration_backup", file=copy)
     try:
-        await db.change(lambda tx: migrate(tx, now_at=clock.now_at()))
+        await db.change(lambda tx: migrate(tx, now_at=now_at))
     except BaseException:
-        if kept is not None:
-            drop_needless_copy(db, kept)
+        with suppress(StoreUnavailable, OSError):  # without a change, each try would leave another copy
+            if copy and db.read_now(schema_number) < len(MIGRATIONS):
+                os.unlink(copy)
         raise
 
 
@@ -153,7 +154,7 @@ def _settle(store: Store, ids: Ids, log: Log) -> Callable[[Transaction], str]:
 
     def work(tx: Transaction) -> str:
         instance_id = store.meta.instance_id(tx, ids)
-        store.traffic.origin = store.meta.origin(tx) or store.traffic.origin
+        store.traffic.origin = store.meta.get(tx, ORIGIN) or store.traffic.origin
         noted = store.headfile.read(instance_id)
         if noted is not None and store.audit.hash_at(tx, instance_id, noted.seq) != noted.hash:
             store.headfile.is_trusted = False

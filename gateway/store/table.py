@@ -156,13 +156,22 @@ class TableReader(Generic[R]):
         sql = f"SELECT COUNT(*) AS count FROM (SELECT 1 FROM {self.name} {condition} LIMIT :most) AS found"  # noqa: S608
         return int(tx.query(sql, params | {"most": most})[0]["count"])
 
-    def read_page(self, tx: Transaction, wanted: PageQuery, where: Where | None = None) -> Page[R]:
-        """Return a part of the records, newest first. where: the conditions of the filter `wanted`.
+    def _where(self, wanted: Any) -> Where:
+        """Return the conditions of a filter. A repository whose pages have filters overrides this."""
+        return Where()
+
+    def count_matching(self, tx: Transaction, wanted: PageQuery, *, most: int) -> int:
+        """Count the records that a filter matches, up to `most`. Ignores its limit and cursor."""
+        where = self._where(wanted)
+        return self.count(tx, where.sql(), most=most, **where.params)
+
+    def page(self, tx: Transaction, wanted: PageQuery, where: Where | None = None) -> Page[R]:
+        """Return a part of the records that a filter matches, newest first. where: in place of its conditions.
 
         Raises:
-            InvalidRequest: the limit, or the cursor belongs to another list.
+            InvalidRequest: the limit, a filter out of bounds, or a cursor of another list.
         """
-        where, limit = where or Where(), check_limit(wanted.limit, self._page_limit)
+        where, limit = where or self._where(wanted), check_limit(wanted.limit, self._page_limit)
         query = (self.name, *_filters(wanted))
         if wanted.cursor is not None:
             kinds = [str if column == "id" else int for column in self._order]
@@ -174,26 +183,9 @@ class TableReader(Generic[R]):
         following = write_cursor(query, [rows[limit - 1][column] for column in self._order]) if has_more else None
         return Page(tuple(self.record(row) for row in rows[:limit]), limit, following)
 
-    def read_after(self, tx: Transaction, where: Where, position: int, limit: int) -> tuple[tuple[int, R], ...]:
-        """Return the records after a position that fulfil some conditions, oldest first, each with its position."""
-        where.add("position > :position", position=position)
-        sql = f"SELECT position, {self.names} FROM {self.name}{where.sql()} ORDER BY position LIMIT :limit"  # noqa: S608
-        rows = tx.query(sql, where.params | {"limit": limit})
-        return tuple((int(row["position"]), self.record(row)) for row in rows)
-
-    def newest_position(self, tx: Transaction) -> int:
-        """Return the position of the newest record, 0 when there is none."""
-        rows = tx.query(f"SELECT position FROM {self.name} ORDER BY position DESC LIMIT 1")  # noqa: S608
-        return int(rows[0]["position"]) if rows else 0
-
 
 class Table(TableReader[R]):
     """A table that any transaction may write."""
-
-    @property
-    def insert_sql(self) -> str:
-        """The statement that inserts a record, to which a repository may add an ON CONFLICT clause."""
-        return self._insert_sql
 
     @property
     def update_sql(self) -> str:
@@ -206,6 +198,10 @@ class Table(TableReader[R]):
         if self._kept:
             tx.execute(self._prune_sql, {"kept": self._kept})
 
+    def insert_new(self, tx: Transaction, record: R) -> bool:
+        """Insert a record, unless a unique column has its value already, and return whether it was inserted."""
+        return tx.execute(f"{self._insert_sql} ON CONFLICT DO NOTHING", self.params(record)) == 1
+
     def put(self, tx: Transaction, record: R) -> None:
         """Insert a record, or write it in place of the one with its key."""
         tx.execute(self._put_sql, self.params(record))
@@ -217,6 +213,25 @@ class Table(TableReader[R]):
     def remove(self, tx: Transaction, key: str) -> bool:
         """Delete the row of a key and return whether it existed."""
         return tx.execute(self._delete_sql, {self._key: key}) == 1
+
+
+class PositionedTable(Table[R]):
+    """A table whose `position` rises with each insert."""
+
+    def after(
+        self, tx: Transaction, position: int, wanted: PageQuery | None = None, *, limit: int
+    ) -> tuple[tuple[int, R], ...]:
+        """Return the records after a position that a filter matches, oldest first, each with its position."""
+        where = self._where(wanted) if wanted else Where()
+        where.add("position > :position", position=position)
+        sql = f"SELECT position, {self.names} FROM {self.name}{where.sql()} ORDER BY position LIMIT :limit"  # noqa: S608
+        rows = tx.query(sql, where.params | {"limit": limit})
+        return tuple((int(row["position"]), self.record(row)) for row in rows)
+
+    def newest_position(self, tx: Transaction) -> int:
+        """Return the position of the newest record, 0 when there is none."""
+        rows = tx.query(f"SELECT position FROM {self.name} ORDER BY position DESC LIMIT 1")  # noqa: S608
+        return int(rows[0]["position"]) if rows else 0
 
 
 class AuthorityTable(TableReader[R]):

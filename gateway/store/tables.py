@@ -7,7 +7,6 @@ from dataclasses import asdict
 from gateway.domain.access_list import MAX_ENTRY_LIMIT, AccessEntry, EntryFilter
 from gateway.domain.agents import AgentRecord
 from gateway.domain.event_outputs import EventOutput
-from gateway.domain.paging import Page
 from gateway.domain.policies import PolicyRecord, RuleOverride
 from gateway.domain.posture import KEPT_RUNS, MAX_RUNS, Check, PosturePoint, TrustAudit
 from gateway.domain.prices import Price
@@ -50,11 +49,11 @@ class AccessRepository(AuthorityTable[AccessEntry]):
         rows = tx.query("SELECT id, version FROM access_entries ORDER BY id")
         return tuple((row["id"], row["version"]) for row in rows)
 
-    def page(self, tx: Transaction, wanted: EntryFilter) -> Page[AccessEntry]:
+    def _where(self, wanted: EntryFilter) -> Where:
         where = Where()
         where.add("list_name = :list", list=wanted.list)
         where.add("entry_type = :type", type=wanted.type)
-        return self.read_page(tx, wanted, where)
+        return where
 
     def add_hits(self, tx: Transaction, hits: Mapping[str, int]) -> None:
         """Add to the hits of entries, by id. An id without an entry is ignored."""
@@ -204,7 +203,7 @@ class TrustAuditRepository(Table[TrustAudit]):
 
     def insert_point(self, tx: Transaction, point: PosturePoint) -> bool:
         """Store a point and return whether it is the first of its time."""
-        return tx.execute(f"{POINTS.insert_sql} ON CONFLICT (occurred_at) DO NOTHING", POINTS.params(point)) == 1
+        return POINTS.insert_new(tx, point)
 
     def points(self, tx: Transaction, *, since: int) -> tuple[PosturePoint, ...]:
         """Return the points since a time, oldest first."""

@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-from gateway.domain.paging import Page
 from gateway.domain.policies import CapturedText, KeptText
 from gateway.domain.traffic import MAX_TRAFFIC_LIMIT, PRODUCTION, TrafficFilter, TrafficRow
 from gateway.domain.traffic_sums import (
@@ -20,7 +19,7 @@ from gateway.domain.traffic_sums import (
 )
 from gateway.store.database import Row, Transaction
 from gateway.store.filters import Where, found_in, like
-from gateway.store.table import Table
+from gateway.store.table import PositionedTable, Table
 from gateway.strict_json import json_text
 
 
@@ -33,7 +32,6 @@ def bound_sql(column: str, first: int = 0, last: int = len(BOUNDS_US)) -> str:
     return f"CASE WHEN {column} <= {BOUNDS_US[middle]} THEN {low} ELSE {high} END"
 
 
-ROWS = Table("traffic", TrafficRow, order=("occurred_at", "position"), page_limit=MAX_TRAFFIC_LIMIT)
 SEARCHED = found_in(
     ("agent", "key_prefix", "principal_id", "model", "provider", "request_id", "text_sha256", "detections")
 )
@@ -109,22 +107,20 @@ class Pending:
     sums: Mapping[SumKey, Counters]
 
 
-class TrafficRepository:
+class TrafficRepository(PositionedTable[TrafficRow]):
     """The table of requests. origin: of rows that name none, and of what is counted."""
 
-    def __init__(self, origin: str | None = None) -> None:
-        self.origin = origin or PRODUCTION
+    def __init__(self) -> None:
+        super().__init__("traffic", TrafficRow, order=("occurred_at", "position"), page_limit=MAX_TRAFFIC_LIMIT)
+        self.origin = PRODUCTION
 
-    def insert(self, tx: Transaction, row: TrafficRow) -> None:
-        ROWS.insert(tx, row, origin=row.origin or self.origin)
+    def insert(self, tx: Transaction, record: TrafficRow, **extra: object) -> None:
+        super().insert(tx, record, origin=record.origin or self.origin, **extra)
 
-    def find(self, tx: Transaction, id: str) -> TrafficRow | None:
+    def find(self, tx: Transaction, id_or_name: str) -> TrafficRow | None:
         """Return the row with this id or request id."""
-        column = "request_id" if id.startswith("req_") else "id"
-        return ROWS.one(tx, f"WHERE {column} = :id ORDER BY position DESC LIMIT 1", id=id)
-
-    def page(self, tx: Transaction, wanted: TrafficFilter) -> Page[TrafficRow]:
-        return ROWS.read_page(tx, wanted, self._where(wanted))
+        column = "request_id" if id_or_name.startswith("req_") else "id"
+        return self.one(tx, f"WHERE {column} = :id ORDER BY position DESC LIMIT 1", id=id_or_name)
 
     def _where(self, wanted: TrafficFilter) -> Where:
         where = Where()
@@ -147,7 +143,7 @@ class TrafficRepository:
         kinds = tx.query(UNSUMMED, {"position": after, "limit": limit})
         upto = max((int(kind["position"]) for kind in kinds), default=after)
         rows = sum(int(kind["requests"]) for kind in kinds)
-        left = ROWS.newest_position(tx) - upto
+        left = self.newest_position(tx) - upto
         return Pending(after, upto, rows, left, sum_up((kind, _rules(kind["detections"])) for kind in kinds))
 
     def add(self, tx: Transaction, pending: Pending) -> bool:
@@ -155,8 +151,7 @@ class TrafficRepository:
         if self.summed(tx) != pending.after:
             return False
         for key, counters in pending.sums.items():
-            named = {name: getattr(key, name) for name in ("size_ms", "dimension", "origin", "bucket_at", "value")}
-            tx.execute(ADD_SUM, named | {name: getattr(counters, name) for name in COUNTERS})
+            tx.execute(ADD_SUM, asdict(key) | asdict(counters))
         tx.execute(NOTE_SUMMED, {"position": pending.upto})
         return True
 
@@ -205,7 +200,6 @@ def _counters(row: Row) -> Counters:
     return Counters(**{name: int(row[name]) for name in COUNTERS})
 
 
-CAPTURES = Table("captures", KeptText, key="traffic_id", extra=("traffic_id", "captured_at"))
 OF_REQUEST = "WHERE traffic_id = :traffic_id AND expires_at > :now_at ORDER BY direction"
 PRUNE_CAPTURES = """
     DELETE FROM captures
@@ -216,18 +210,19 @@ PRUNE_CAPTURES = """
 """
 
 
-class CaptureRepository:
+class CaptureRepository(Table[KeptText]):
     """The table of texts that a policy keeps for a while."""
 
-    def insert(self, tx: Transaction, row: TrafficRow, captured: CapturedText) -> None:
+    def __init__(self) -> None:
+        super().__init__("captures", KeptText, key="traffic_id", extra=("traffic_id", "captured_at"))
+
+    def add(self, tx: Transaction, row: TrafficRow, captured: CapturedText) -> None:
         """Insert a text of a request, in the transaction of its row."""
-        at = row.occurred_at
-        kept = KeptText(captured.direction, captured.mode, captured.text, captured.is_cut, captured.expires_at(at))
-        CAPTURES.insert(tx, kept, traffic_id=row.id, captured_at=at)
+        self.insert(tx, captured.kept(row.occurred_at), traffic_id=row.id, captured_at=row.occurred_at)
 
     def of_request(self, tx: Transaction, traffic_id: str, *, now_at: int) -> tuple[KeptText, ...]:
         """Return the texts of a request that have not expired, inbound first."""
-        return CAPTURES.many(tx, OF_REQUEST, traffic_id=traffic_id, now_at=now_at)
+        return self.many(tx, OF_REQUEST, traffic_id=traffic_id, now_at=now_at)
 
     def prune(self, tx: Transaction, *, now_at: int, before: int, limit: int) -> int:
         """Delete some texts that have expired, or are older than any row of traffic may be, and return how many."""

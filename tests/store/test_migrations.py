@@ -9,17 +9,7 @@ import pytest
 from gateway.errors import SetupError
 from gateway.store import migrations, store, writer
 from gateway.store.database import StoreUnavailable, Transaction
-from gateway.store.migrations import MIGRATIONS, migrate, schema_number, statements
-
-
-def test_a_script_is_cut_at_the_semicolons_that_end_a_line() -> None:
-    script = "-- a note; not SQL\nCREATE TABLE a (\n    b TEXT -- kept\n);\n\nCREATE INDEX c ON a (b);\n"
-    assert list(statements(script)) == ["CREATE TABLE a (\n    b TEXT -- kept\n)", "CREATE INDEX c ON a (b)"]
-
-
-def test_a_script_that_ends_inside_a_statement_is_a_mistake() -> None:
-    with pytest.raises(AssertionError):
-        list(statements("CREATE TABLE a (b TEXT)"))
+from gateway.store.migrations import MIGRATIONS, migrate, schema_number
 
 
 def test_migrations_are_numbered_without_gaps() -> None:
@@ -72,7 +62,7 @@ async def test_a_change_that_could_not_be_made_leaves_no_copy_of_the_database(
         raise StoreUnavailable("The disk is full.")
 
     with monkeypatch.context() as patch:
-        for module in ("migrations", "backup", "store"):
+        for module in ("migrations", "store"):
             patch.setattr(f"gateway.store.{module}.MIGRATIONS", MIGRATIONS[:-1])
         await (await place.open()).aclose()
     folder = Path(place.path).parent

@@ -41,7 +41,7 @@ USER = User("usr_1", "ann", "hash", Role.ADMIN, 1, None)
 def keep_text(store: Store, tx: Any, one: KeptText) -> None:
     captured = CapturedText(one.direction, one.mode, one.text, one.is_cut, days=1)
     at = one.expires_at - 86_400_000
-    store.captures.insert(tx, TrafficRow("trf_1", at, "req_1", "op", "key_1", "ALLOW", 0), captured)
+    store.captures.add(tx, TrafficRow("trf_1", at, "req_1", "op", "key_1", "ALLOW", 0), captured)
 
 
 # How each record is written and read. The last entry has the fields that the database decides upon.

@@ -11,7 +11,6 @@ from anyio import to_thread
 
 from gateway.clock import SystemClock, SystemIds
 from gateway.services.audit import Audit
-from gateway.store.audit import prune_chain
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -75,7 +74,7 @@ async def test_events_that_were_pruned_are_not_left_in_the_file(place: Any) -> N
             for other in range(100):
                 details = {"mark": f"[kept by nobody {number} {other}]"}
                 group.start_soon(audit.record, audit.event("tested", source="test", details=details))
-    await store.db.write(lambda tx: prune_chain(store.audit, tx, store.instance_id, before=2**60, limit=100_000))
+    await store.db.write(lambda tx: store.audit.prune(tx, store.instance_id, before=2**60, limit=100_000))
     await store.aclose()
     assert set(re.findall(rb"\[kept by nobody [0-9]+ [0-9]+\]", content(place.path))) == {b"[kept by nobody 17 99]"}
 
