@@ -148,6 +148,8 @@ class Gateway(Lasting):
     def __init__(self, settings: Settings, shield: Shield, lasting: Lasting, client: Client) -> None:
         """lasting: the services that a reload keeps. client: of all connections to other hosts."""
         vars(self).update(vars(lasting))
+        self.lasting = lasting
+        self.client = client
         self.settings = settings
         self.shield = shield
         self.secrets = ProviderKeys(self.store.keyfile, settings)

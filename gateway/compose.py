@@ -53,39 +53,22 @@ def keep_lasting(old: Settings, new: Settings, log: Log) -> Settings:
     return replace(new, **kept)
 
 
-class Composition:
-    """A gateway that can be made anew over the same store, caches and upstream connections."""
+def reload(gateway: Gateway, settings: Settings) -> Gateway:
+    """Make the gateway of other settings and freshly read rules over the same services. May run in a thread.
 
-    def __init__(self, settings: Settings, rules: Shield, lasting: Lasting, client: Client) -> None:
-        self._settings = settings
-        self._lasting = lasting
-        self._client = client
-        self.gateway = Gateway(settings, rules, lasting, client)
+    The address, TLS, the data folder and the limits of the server change only with a restart.
 
-    def reload(self, settings: Settings) -> Gateway:
-        """Make the gateway of other settings and freshly read rules, and return it. May run in a thread.
-
-        The address, TLS, the data folder and the limits of the server change only with a restart.
-
-        Raises:
-            SetupError: the rules cannot be used; the old gateway goes on.
-        """
-        settings = keep_lasting(self._settings, settings, self.gateway.log)
-        self.gateway = Gateway(settings, load_shield(settings.rules), self._lasting, self._client)
-        return self.gateway
+    Raises:
+        SetupError: the rules cannot be used; the old gateway goes on.
+    """
+    settings = keep_lasting(gateway.settings, settings, gateway.log)
+    return Gateway(settings, load_shield(settings.rules), gateway.lasting, gateway.client)
 
 
 @asynccontextmanager
-async def open_gateway(settings: Settings, *, log: Log, is_shell: bool = False) -> AsyncGenerator[Gateway]:
-    """Yield the gateway of these settings; close everything afterwards. Like `open_composition`."""
-    async with open_composition(settings, log=log, is_shell=is_shell) as composition:
-        yield composition.gateway
-
-
-@asynccontextmanager
-async def open_composition(
+async def open_gateway(
     settings: Settings, *, log: Log, shared: Shared | None = None, is_shell: bool = False
-) -> AsyncGenerator[Composition]:
+) -> AsyncGenerator[Gateway]:
     """Open the data folder, making it if needed, and yield the whole gateway; close everything afterwards.
 
     shared: given when this process is one of several workers. is_shell: it is a command, which serves nobody.
@@ -97,7 +80,7 @@ async def open_composition(
     async with open_lasting(settings, log=log, shared=shared, is_shell=is_shell) as lasting:
         client = Client(ca_file=settings.upstream_ca_file)
         try:
-            yield Composition(settings, rules, lasting, client)
+            yield Gateway(settings, rules, lasting, client)
         finally:
             with anyio.CancelScope(shield=True):
                 await client.aclose()

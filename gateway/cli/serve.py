@@ -232,15 +232,15 @@ class Group:
 async def begin_group(site: Site, shared: Shared) -> None:
     """Make the database and the first credentials, and record the start."""
     unblock_signals()
-    async with compose.open_composition(site.config, log=site.log, shared=shared) as composition:
-        await begin(composition.gateway, site.console)
+    async with compose.open_gateway(site.config, log=site.log, shared=shared) as gateway:
+        await begin(gateway, site.console)
 
 
 async def end_group(site: Site, shared: Shared) -> None:
     """Record the end."""
     end_process_after(CLOSING_SECONDS, site.log)
-    async with compose.open_composition(site.config, log=site.log, shared=shared) as composition:
-        await end(composition.gateway)
+    async with compose.open_gateway(site.config, log=site.log, shared=shared) as gateway:
+        await end(gateway)
 
 
 COMMANDS = (_serve,)

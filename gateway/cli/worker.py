@@ -62,13 +62,13 @@ class Site:
 class Live:
     """The gateway and dispatch that answer now. A reload replaces them; requests in flight end with the old ones."""
 
-    def __init__(self, composition: compose.Composition) -> None:
-        self._composition = composition
-        self.dispatch = Dispatch(composition.gateway)
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self.dispatch = Dispatch(gateway)
 
     def gateway(self) -> Gateway:
         """Return the gateway that answers now."""
-        return self._composition.gateway
+        return self._gateway
 
     def make_server(self, site: Site, index: int) -> Server:
         """Return the server of the API. index: the number of this worker."""
@@ -84,19 +84,19 @@ class Live:
         """Read settings and rules again. If the new ones cannot be used, the old ones stay."""
 
         def read_again() -> Gateway:
-            gateway = self._composition.reload(load_settings(options))
-            gateway.shield.ready()
-            return gateway
+            new = compose.reload(self._gateway, load_settings(options))
+            new.shield.ready()
+            return new
 
         try:
             # In a thread, because reading the rules takes a while and requests are answered meanwhile.
-            new = await to_thread.run_sync(read_again)
-            self.dispatch = Dispatch(new)
-            await record_reload(new)
+            self._gateway = await to_thread.run_sync(read_again)
+            self.dispatch = Dispatch(self._gateway)
+            await record_reload(self._gateway)
             await anyio.sleep(SETTLE_SECONDS)  # requests in flight still use the old rules
             tidy_up()  # frees the old rules, which the last freeze had excluded from collection
         except GatewayError as error:
-            self.gateway().log.error("reload_refused", reason=error.message)
+            self._gateway.log.error("reload_refused", reason=error.message)
 
 
 async def answer(site: Site, shared: Shared | None = None, child: Child | None = None) -> None:
@@ -106,16 +106,17 @@ async def answer(site: Site, shared: Shared | None = None, child: Child | None =
         unblock_stops()
     async with (
         AsyncExitStack() as when_closed,
-        compose.open_composition(site.config, log=site.log, shared=shared) as composition,
+        compose.open_gateway(site.config, log=site.log, shared=shared) as gateway,
     ):
+        live = Live(gateway)
+        del gateway  # a reload replaces it, and nothing may keep its rules
         if child is None:
-            composition.gateway.shield.ready()
+            live.gateway().shield.ready()
             tidy_up()
-            await begin(composition.gateway, site.console)
+            await begin(live.gateway(), site.console)
         elif child.is_replacement and child.number == 0:
-            await record_reload(composition.gateway)
+            await record_reload(live.gateway())
         is_first = child is None or child.number == 0
-        live = Live(composition)
         server = live.make_server(site, child.number if child else 0)
         started: Callable[[], object] = partial(site.console.note, site.ready)
         async with anyio.create_task_group() as group:
@@ -135,9 +136,9 @@ async def answer(site: Site, shared: Shared | None = None, child: Child | None =
                 await server.serve([site.listener], started=started)
             group.cancel_scope.cancel()
             end_process_after(CLOSING_SECONDS, site.log)
-        composition.gateway.metrics.publish()
+        live.gateway().metrics.publish()
         if child is None:
-            await end(composition.gateway)
+            await end(live.gateway())
 
 
 def tidy_up() -> None:

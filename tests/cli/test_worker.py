@@ -22,10 +22,11 @@ from gateway.settings import Settings
 
 async def test_what_is_read_again_takes_the_place_of_what_was_read_before() -> None:
     log = Log(io.StringIO(), SystemClock())
-    async with compose.open_composition(Settings(data_dir=":memory:"), log=log) as composition:
-        live = Live(composition)
+    async with compose.open_gateway(Settings(data_dir=":memory:"), log=log) as gateway:
+        live = Live(gateway)
         tidy_up()  # as a start does, after which no collection looks at what is there
-        before = weakref.ref(composition.gateway)
+        before = weakref.ref(gateway)
+        del gateway
         assert before() is not None
         await live.reload(argparse.Namespace())
         assert live.gateway().shield.rules
@@ -70,10 +71,10 @@ async def test_what_only_a_restart_can_change_is_named_when_settings_are_read_ag
     for name, value in {"DATA_DIR": ":memory:", "PORT": "4711", "DRAIN_SECONDS": "7", "UPSTREAM_MODELS": "a"}.items():
         monkeypatch.setenv(f"GATEWAY_{name}", value)
     said = io.StringIO()
-    async with compose.open_composition(Settings(data_dir=":memory:"), log=Log(said, SystemClock())) as composition:
-        live = Live(composition)
+    async with compose.open_gateway(Settings(data_dir=":memory:"), log=Log(said, SystemClock())) as gateway:
+        live = Live(gateway)
         await live.reload(argparse.Namespace())
-        assert composition.gateway.settings.port == Settings().port
+        assert live.gateway().settings.port == Settings().port
     told = [json.loads(line) for line in said.getvalue().splitlines()]
     assert [one["settings"] for one in told if one["event"] == "restart_needed"] == [["port", "drain_seconds"]]
     assert [one["event"] for one in told].count("reloaded") == 1
