@@ -38,25 +38,30 @@ class Bad(Exception):
 class Kind:
     """One type, compiled.
 
-    read: from a JSON value and the time, Unix milliseconds. write: None when the value is JSON as it is. takes, gives:
-    the schema of what is read and of what is written.
+    read: from a JSON value and the time, Unix milliseconds. takes, gives: the schema of what is read and of what is
+    written.
     """
 
     read: Read
-    write: Write | None
+    write: Write
     takes: JsonSchema
     gives: JsonSchema
 
 
-def _leaf(wanted: tuple[type, ...], phrase: str, takes: JsonSchema, gives: JsonSchema) -> Kind:
-    """Text, truth value, number or nothing. By exact type, since True is an int to Python."""
+def as_is(value: object) -> object:
+    """Write a value that is JSON already."""
+    return value
+
+
+def _leaf(name: str, phrase: str, *wanted: type) -> Kind:
+    """Text, truth value, number or nothing. By exact type, since True is an int to Python. name: JSON Schema's."""
 
     def read(value: object, now_at: int | None) -> object:
         if type(value) not in wanted:
             raise Bad(f"must be {phrase}")
         return value
 
-    return Kind(read, None, takes, gives)
+    return Kind(read, as_is, {"type": name}, {"type": name})
 
 
 def _read_whole(value: object, now_at: int | None) -> object:
@@ -87,7 +92,7 @@ def time() -> Kind:
     )
 
 
-def choice(values: Mapping[object, object], write: Write | None) -> Kind:
+def choice(values: Mapping[object, object], write: Write) -> Kind:
     """One of a few texts. values: what stands in JSON, to what stands in the record."""
 
     def read(value: object, now_at: int | None) -> object:
@@ -104,32 +109,23 @@ def union(kinds: list[Kind], write_any: Write) -> Kind:
     some = [kind for kind in kinds if kind.takes != {"type": "null"}]
     has_null = len(some) < len(kinds)
 
-    reads = [kind.read for kind in some]
-
     def read(value: object, now_at: int | None) -> object:
         if value is None and has_null:
             return None
-        bad = Bad("fits none of its types")
-        for one in reads:
+        reason, path = "fits none of its types", ""
+        for kind in some:
             try:
-                return one(value, now_at)
-            except Bad as refused:
-                bad = refused
-        try:
-            raise bad
-        finally:
-            del bad  # this frame, which the error holds, holds it no more: the body is let go at once
+                return kind.read(value, now_at)
+            except Bad as bad:
+                reason, path = bad.reason, bad.path
+        raise Bad(reason, path)
 
     def write_optional(value: object) -> object:
-        return None if value is None else inner(value)
+        return None if value is None else some[0].write(value)
 
-    inner = some[0].write or write_any
-    write: Write | None = write_optional if len(some) == 1 and some[0].write else None
-    if len(some) > 1 and any(kind.write for kind in some):
-        write = write_any
     takes: JsonSchema = {"anyOf": [kind.takes for kind in kinds]}
     gives: JsonSchema = {"anyOf": [kind.gives for kind in kinds]}
-    return Kind(read, write, takes, gives)
+    return Kind(read, write_optional if len(some) == 1 else write_any, takes, gives)
 
 
 def or_default(kind: Kind, default: Callable[[], object]) -> Kind:
@@ -162,10 +158,8 @@ def sequence(origin: type, item: Kind) -> Kind:
                 raise bad.under(f"[{index}]") from None
         return origin(items)
 
-    inner = item.write
-
     def write(value: Iterable[Any]) -> object:
-        items: list[Any] = list(value) if inner is None else [inner(one) for one in value]
+        items: list[Any] = [item.write(one) for one in value]
         return sorted(items) if is_set else items
 
     return Kind(read, write, {"type": "array", "items": item.takes}, {"type": "array", "items": item.gives})
@@ -173,7 +167,6 @@ def sequence(origin: type, item: Kind) -> Kind:
 
 def mapping(item: Kind) -> Kind:
     """dict[str, X] or Mapping[str, X]."""
-    inner = item.write
 
     def read(value: object, now_at: int | None) -> object:
         if not isinstance(value, dict):
@@ -187,23 +180,19 @@ def mapping(item: Kind) -> Kind:
         return items
 
     def write(value: Mapping[str, object]) -> object:
-        return dict(value) if inner is None else {name: inner(one) for name, one in value.items()}
+        return {name: item.write(one) for name, one in value.items()}
 
     takes: JsonSchema = {"type": "object", "additionalProperties": item.takes}
     return Kind(read, write, takes, {"type": "object", "additionalProperties": item.gives})
 
 
-_TEXT: JsonSchema = {"type": "string"}
-_TRUTH: JsonSchema = {"type": "boolean"}
-_NULL: JsonSchema = {"type": "null"}
-_NUMBER: JsonSchema = {"type": "number"}
 _INT64: JsonSchema = {"type": "integer", "minimum": INT64_LOW, "maximum": INT64_HIGH}
 LEAVES: Mapping[object, Kind] = {
-    str: _leaf((str,), "a string", _TEXT, _TEXT),
-    bool: _leaf((bool,), "true or false", _TRUTH, _TRUTH),
-    int: Kind(_read_whole, None, _INT64, {"type": "integer"}),
-    float: _leaf((float, int), "a number", _NUMBER, _NUMBER),
-    type(None): _leaf((type(None),), "null", _NULL, _NULL),
-    object: Kind(lambda value, now_at: value, None, {}, {}),
-    Any: Kind(lambda value, now_at: value, None, {}, {}),
+    str: _leaf("string", "a string", str),
+    bool: _leaf("boolean", "true or false", bool),
+    int: Kind(_read_whole, as_is, _INT64, {"type": "integer"}),
+    float: _leaf("number", "a number", float, int),
+    type(None): _leaf("null", "null", type(None)),
+    object: Kind(lambda value, now_at: value, as_is, {}, {}),
+    Any: Kind(lambda value, now_at: value, as_is, {}, {}),
 }

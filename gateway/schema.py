@@ -26,7 +26,7 @@ from gateway.codecs import (
     Kind,
     Now,
     Read,
-    Write,
+    as_is,
     choice,
     mapping,
     or_default,
@@ -74,32 +74,22 @@ class ByTime:
 
 
 def decode(cls: type[T], value: object, *, now: Now | None = None) -> T:
-    """Make a `cls` from a JSON value. now: see `decoder`.
+    """Make a `cls` from a JSON value. now: the clock, Unix milliseconds, for a class with a `ByTime`.
 
     Raises:
         InvalidRequest: a field is unknown, missing, of the wrong type or out of its bounds; `param` is its path, such
             as ``scopes[1]``.
     """
-    return decoder(cls, now=now)(value)
+    try:
+        return cast(T, _record(cast(Any, cls)).read(value, now and now()))  # one time for the whole record
+    except Bad as bad:
+        # No context: the chain of inner refusals says nothing more.
+        raise InvalidRequest(f"{bad.path or 'The value'} {bad.reason}.", param=bad.path or None) from None
 
 
 def encode(record: object) -> dict[str, object]:
     """Return the JSON object of a record: enums as values, tuples as lists, times as RFC 3339."""
-    return encoder(type(record))(record)
-
-
-def decoder(cls: type[T], *, now: Now | None = None) -> Callable[[object], T]:
-    """Compile what `decode` does for one class. now: the clock, Unix milliseconds, for a class with a `ByTime`."""
-    read = _record(cast(Any, cls)).read
-
-    def decode_one(value: object) -> T:
-        try:
-            return cast(T, read(value, None if now is None else now()))  # one time for the whole record
-        except Bad as bad:
-            # No context: the chain of inner refusals says nothing more.
-            raise InvalidRequest(f"{bad.path or 'The value'} {bad.reason}.", param=bad.path or None) from None
-
-    return decode_one
+    return cast("dict[str, object]", _record(cast(Any, type(record))).write(record))
 
 
 def check(record: object) -> None:
@@ -115,17 +105,12 @@ def check(record: object) -> None:
         if value == field.default:
             continue
         try:
-            kind.read(value if kind.write is None else kind.write(value), 0)  # written times are absolute
+            kind.read(kind.write(value), 0)  # written times are absolute
         except Bad as bad:
             path = bad.under(name).path
             raise InvalidRequest(f"{path} {bad.reason}.", param=path) from None
         except OverflowError:  # from `datetime`, for a time that it cannot represent
             raise InvalidRequest(f"{name} must be a time before the year 10000.", param=name) from None
-
-
-def encoder(cls: type[T]) -> Callable[[T], dict[str, object]]:
-    """Compile what `encode` does for one class."""
-    return cast(Callable[[T], dict[str, object]], _record(cast(Any, cls)).write)
 
 
 def json_schema(cls: type, *, written: bool = False) -> JsonSchema:
@@ -231,33 +216,12 @@ def _fields(cls: Any) -> dict[str, tuple[dataclasses.Field[Any], Kind]]:
 @cache
 def _record(cls: Any) -> Kind:
     """Compile a dataclass."""
-    fields = {name: field for name, (field, _) in _fields(cls).items()}
-    kinds = {name: kind for name, (_, kind) in _fields(cls).items()}
-    required = [
-        name
-        for name, field in fields.items()
-        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-    ]
+    rows = _fields(cls)
+    missing = dataclasses.MISSING
+    required = [name for name, (field, _) in rows.items() if field.default is field.default_factory is missing]
     closed: JsonSchema = {"type": "object", "additionalProperties": False}
-    takes = closed | {"properties": {name: kind.takes for name, kind in kinds.items()}, "required": required}
-    gives = closed | {"properties": {name: kind.gives for name, kind in kinds.items()}, "required": list(kinds)}
-
-    return Kind(
-        _record_reader(cls, {name: (fields[name].name, kind.read) for name, kind in kinds.items()}, required),
-        _record_writer({name: (fields[name].name, kind.write) for name, kind in kinds.items()}),
-        takes,
-        gives,
-    )
-
-
-def _of_field(field: dataclasses.Field[Any], kind: Kind) -> Kind:
-    """Let a field that may be left out be null as well."""
-    if field.default_factory is not dataclasses.MISSING:
-        return or_default(kind, field.default_factory)
-    return kind if field.default is dataclasses.MISSING else or_default(kind, lambda: field.default)
-
-
-def _record_reader(cls: type[object], rows: Mapping[str, tuple[str, Read]], required: list[str]) -> Read:
+    takes = closed | {"properties": {name: kind.takes for name, (_, kind) in rows.items()}, "required": required}
+    gives = closed | {"properties": {name: kind.gives for name, (_, kind) in rows.items()}, "required": list(rows)}
     known = ", ".join(rows) or "none"
 
     def read(value: object, now_at: int | None) -> object:
@@ -265,11 +229,11 @@ def _record_reader(cls: type[object], rows: Mapping[str, tuple[str, Read]], requ
             raise Bad("must be an object")
         arguments: dict[str, object] = {}
         for name, item in value.items():
-            row = rows.get(name)
-            if row is None:
+            if name not in rows:
                 raise Bad(f"is not a field here; the fields are: {known}", name[:NAME_CHARS])
+            field, kind = rows[name]
             try:
-                arguments[row[0]] = row[1](item, now_at)
+                arguments[field.name] = kind.read(item, now_at)
             except Bad as bad:
                 raise bad.under(name) from None
         for name in required:
@@ -277,23 +241,17 @@ def _record_reader(cls: type[object], rows: Mapping[str, tuple[str, Read]], requ
                 raise Bad("is missing", name)
         return cls(**arguments)
 
-    return read
+    def write(record: object) -> object:
+        return {name: kind.write(getattr(record, field.name)) for name, (field, kind) in rows.items()}
+
+    return Kind(read, write, takes, gives)
 
 
-def _record_writer(rows: Mapping[str, tuple[str, Write | None]]) -> Write:
-    """Fetch all fields in one call of C code, then convert the few that are not JSON as they are."""
-    names = tuple(rows)
-    fetch = attrgetter(*(field for field, _ in rows.values())) if len(names) > 1 else None
-    converted = tuple((name, write) for name, (_, write) in rows.items() if write is not None)
-
-    def write(record: object) -> dict[str, object]:
-        values = fetch(record) if fetch else [getattr(record, field) for field, _ in rows.values()]
-        result: dict[str, object] = dict(zip(names, values, strict=True))
-        for name, convert in converted:
-            result[name] = convert(result[name])
-        return result
-
-    return write
+def _of_field(field: dataclasses.Field[Any], kind: Kind) -> Kind:
+    """Let a field that may be left out be null as well."""
+    if field.default_factory is not dataclasses.MISSING:
+        return or_default(kind, field.default_factory)
+    return kind if field.default is dataclasses.MISSING else or_default(kind, lambda: field.default)
 
 
 def _kind(hint: Any, *, is_time: bool = False) -> Kind:
@@ -304,7 +262,7 @@ def _kind(hint: Any, *, is_time: bool = False) -> Kind:
     if origin in (Union, types.UnionType):
         return union([_kind(argument, is_time=is_time) for argument in arguments], _write_anything)
     if origin is Literal:
-        return choice({value: value for value in arguments}, None)
+        return choice({value: value for value in arguments}, as_is)
     if origin in (tuple, list, frozenset):
         return sequence(origin, _kind(arguments[0]))
     if isinstance(origin, type) and issubclass(origin, Mapping):

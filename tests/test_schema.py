@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -202,9 +203,9 @@ def test_type_without_json_form_is_refused_when_compiled() -> None:
         raw: bytes
 
     with pytest.raises(TypeError, match="no JSON form"):
-        schema.decoder(Odd)
+        schema.decode(Odd, {})
     with pytest.raises(TypeError, match="no dataclass"):
-        schema.decoder(int)
+        schema.decode(int, {})
 
 
 def test_bounds_of_a_union_are_refused_when_compiled() -> None:
@@ -213,7 +214,7 @@ def test_bounds_of_a_union_are_refused_when_compiled() -> None:
         percent: Annotated[int | None, schema.Bounds(1, 100)] = None
 
     with pytest.raises(TypeError, match="of one type"):
-        schema.decoder(Odd)
+        schema.decode(Odd, {})
 
 
 def test_union_of_records_is_read_and_written_by_what_fits() -> None:
@@ -253,7 +254,7 @@ class Trip:
 
 def test_all_of_a_record_is_read_by_one_time() -> None:
     times = iter([1000, 2000])
-    decode = schema.decoder(Trip, now=lambda: next(times))
+    decode = partial(schema.decode, Trip, now=lambda: next(times))
     sent = {"span": {"begin": "10", "end": "20"}, "until": "5"}
     assert decode(sent) == Trip(Span(990, 980), "", 995)
     assert decode(sent) == Trip(Span(1990, 1980), "", 1995)

@@ -20,7 +20,7 @@ from gateway.http.router import Router
 from gateway.offload import ThreadOffload
 from gateway.operations.every import ALL_OPERATIONS
 from gateway.operations.operation import Answer, Door, Operation
-from gateway.schema import decoder, encoder
+from gateway.schema import decode, encode
 from gateway.strict_json import write_json, write_time
 
 Handler = Callable[[Request, Principal, RequestContext], Awaitable[Response]]
@@ -112,13 +112,13 @@ def _taking(gateway: Gateway, operation: Operation) -> Callable[[Request], objec
             return make(**values)
 
         return take_query
-    decode = decoder(operation.takes, now=clock.now_at)
+    takes = operation.takes
     read = body_reader(operation)
 
     def take_body(request: Request) -> object:
         if request.query:
             read_query(request.query, parameters, now_at=0)
-        return decode(read(request))
+        return decode(takes, read(request), now=clock.now_at)
 
     return take_body
 
@@ -138,7 +138,7 @@ def _calling(gateway: Gateway, operation: Operation) -> Handler:
     if call is None or gives is None:
         raise ValueError(f"{operation.name} must say what it calls and gives")
     take = _taking(gateway, operation)
-    write = operation.write or encoder(gives)
+    write = operation.write or encode
     status = operation.status
     is_page, is_bare = operation.answer is Answer.PAGE, operation.answer is Answer.BARE
     offload = ThreadOffload(wait_seconds=gateway.settings.max_wait_seconds)
