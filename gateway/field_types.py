@@ -30,17 +30,10 @@ WHOLE_PATH = f"(?:/(?:\\.|\\.?[^/.{_UNSHOWN}][^/{_UNSHOWN}]*|\\.\\.[^/{_UNSHOWN}
 _RUN = f"(?: *[^ *{_UNSHOWN}])*"
 GLOB_PATTERN = f"^(?:[^ *{_UNSHOWN}]{_RUN}(?: *\\*{_RUN}){{0,10}}|\\*{_RUN}(?: *\\*{_RUN}){{0,9}})$"
 """One line without blanks at its ends, in which up to ten ``*`` stand for any text."""
-PLAIN_NAME_PATTERN = "^ *[A-Za-z0-9][A-Za-z0-9 ._-]*$"
-MAX_PLAIN_NAME_CHARS = 64
 
 # Halves of a surrogate pair come from command lines alone: no JSON that is read holds one, and no schema names one.
 _LINE = re.compile(f"[^{_UNSHOWN}\\ud800-\\udfff]*")
 _NOT_OF_A_LINE = re.compile(f"[{_UNSHOWN}\\ud800-\\udfff]")
-_NOTE = re.compile(f"(?:[\\t\\n]|[^{_UNSHOWN}\\ud800-\\udfff])*")
-_PLAIN_NAME = re.compile(PLAIN_NAME_PATTERN[1:-1])
-
-_PLAIN_NAME_FORM = "1 to 64 letters, digits, spaces and ._- and begin with a letter or digit"
-_GLOB_FORM = "printable characters, without leading or trailing spaces and with at most 10 asterisks"
 
 
 def is_line(text: str) -> bool:
@@ -51,11 +44,6 @@ def is_line(text: str) -> bool:
 def as_line(text: str) -> str:
     """Return the text with U+FFFD for whatever could not be read in one line."""
     return _NOT_OF_A_LINE.sub("\ufffd", text)
-
-
-def is_note(text: str) -> bool:
-    """Tell whether all of a text can be read in lines."""
-    return _NOTE.fullmatch(text) is not None
 
 
 def line(high: int, low: int = 1) -> Bounds:
@@ -71,24 +59,20 @@ def note(high: int) -> Bounds:
 
 def glob(high: int) -> Bounds:
     """Return the bounds of a field that is the name of a model, or a glob of such names."""
-    return Bounds(1, high, pattern=GLOB_PATTERN, says=f"must be {_GLOB_FORM}")
+    says = "must be printable characters, without leading or trailing spaces and with at most 10 asterisks"
+    return Bounds(1, high, pattern=GLOB_PATTERN, says=says)
 
 
 PlainName = Annotated[
-    str, Bounds(1, MAX_PLAIN_NAME_CHARS, pattern=PLAIN_NAME_PATTERN, says=f"must be {_PLAIN_NAME_FORM}")
+    str,
+    Bounds(
+        1,
+        64,
+        pattern="^ *[A-Za-z0-9][A-Za-z0-9 ._-]*$",
+        says="must be 1 to 64 letters, digits, spaces and ._- and begin with a letter or digit",
+    ),
 ]
-
-
-def read_plain_name(text: str) -> str:
-    """Return a name of letters and digits without blanks around it.
-
-    Raises:
-        InvalidRequest: it is none; `param` is ``name``.
-    """
-    name = text.strip()
-    if len(name) > MAX_PLAIN_NAME_CHARS or _PLAIN_NAME.fullmatch(name) is None:
-        raise InvalidRequest(f"name must be {_PLAIN_NAME_FORM}.", param="name")
-    return name
+"""A name of letters and digits. Services strip the blanks around it."""
 
 
 def read_ahead(text: str, *, param: str, now_at: int) -> int:
@@ -109,8 +93,9 @@ def read_ahead(text: str, *, param: str, now_at: int) -> int:
         ) from None
 
 
-# The patterns are of the ages that are always taken, whatever the time is.
 _AHEAD = ByTime(read_ahead)
+_AGES = "[1-9][0-9]{0,5}s|[1-9][0-9]{0,4}m|[1-9][0-9]{0,2}h"
+# The patterns are of the ages that are always taken, whatever the time is.
 Expiry = Annotated[
     int,
     Bounds(2, 40, promise="^[1-9][0-9]{0,5}[smhd]$"),
@@ -119,18 +104,13 @@ Expiry = Annotated[
 ]
 UntilInAYear = Annotated[
     int,
-    Bounds(
-        2,
-        40,
-        promise="^(?:[1-9][0-9]{0,5}s|[1-9][0-9]{0,4}m|[1-9][0-9]{0,2}h|"
-        "(?:[1-9][0-9]?|[12][0-9]{2}|3[0-5][0-9]|36[0-5])d)$",
-    ),
+    Bounds(2, 40, promise=f"^(?:{_AGES}|(?:[1-9][0-9]?|[12][0-9]{{2}}|3[0-5][0-9]|36[0-5])d)$"),
     "From now on, such as 4h or 30d; or an RFC 3339 time that lies ahead. At most 366 days.",
     _AHEAD,
 ]
 UntilIn90Days = Annotated[
     int,
-    Bounds(2, 40, promise="^(?:[1-9][0-9]{0,5}s|[1-9][0-9]{0,4}m|[1-9][0-9]{0,2}h|(?:[1-9]|[1-8][0-9]|90)d)$"),
+    Bounds(2, 40, promise=f"^(?:{_AGES}|(?:[1-9]|[1-8][0-9]|90)d)$"),
     "From now on, such as 30d; or an RFC 3339 time that lies ahead. At most 90 days.",
     _AHEAD,
 ]

@@ -88,20 +88,15 @@ async def run_jobs(gateway: Callable[[], Gateway], jobs: Sequence[Job] = JOBS, *
                 group.start_soon(_repeat, job, gateway)
 
 
-async def run_each(gateway: Gateway, jobs: Sequence[Job] = JOBS) -> None:
-    """Run each of `jobs` once, one after the other."""
-    for job in jobs:
-        await _run(job, gateway)
-
-
 async def _repeat(job: Job, gateway: Callable[[], Gateway]) -> None:
     await anyio.sleep(job.every_seconds if job.first_seconds is None else job.first_seconds)
     while True:
-        await _run(job, gateway())
+        await run_job(job, gateway())
         await anyio.sleep(job.every_seconds)
 
 
-async def _run(job: Job, gateway: Gateway) -> None:
+async def run_job(job: Job, gateway: Gateway) -> None:
+    """Run a job once, if it is due and this process holds its lease. A failure is logged."""
     try:
         if job.is_due is not None and not job.is_due(gateway):
             return

@@ -9,7 +9,7 @@ import anyio
 
 from gateway.app import Gateway
 from gateway.clock import SystemClock
-from gateway.jobs import JOBS, By, Job, run_each, run_jobs
+from gateway.jobs import JOBS, By, Job, run_job, run_jobs
 from gateway.log import Log
 
 
@@ -75,7 +75,8 @@ async def test_a_job_that_has_nothing_to_do_takes_no_lease() -> None:
         Job(f"sum-{is_due}", 1.0, calls.append, by=By.ONE, is_due=lambda gateway, is_due=is_due: is_due)
         for is_due in (False, True)
     ]
-    await run_each(cast(Gateway, SimpleNamespace(leases=Leases())), jobs)
+    for job in jobs:
+        await run_job(job, cast(Gateway, SimpleNamespace(leases=Leases())))
     assert asked == ["sum-True"]
     assert len(calls) == 1
 
@@ -146,5 +147,6 @@ async def test_each_job_is_run_once_in_turn_even_after_one_that_fails() -> None:
         raise ValueError
 
     jobs = (Job("bad", 1.0, fail), Job("good", 1.0, lambda _: calls.append("good")))
-    await run_each(cast(Gateway, SimpleNamespace(log=Log(io.StringIO(), SystemClock()))), jobs)
+    for job in jobs:
+        await run_job(job, cast(Gateway, SimpleNamespace(log=Log(io.StringIO(), SystemClock()))))
     assert calls == ["bad", "good"]

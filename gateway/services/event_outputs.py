@@ -34,7 +34,7 @@ from gateway.domain.event_outputs import (
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.providers import read_key
 from gateway.errors import Conflict, GatewayError, InvalidRequest
-from gateway.field_types import PlainName, read_plain_name
+from gateway.field_types import PlainName
 from gateway.outputs.delivery import Delivery, DeliveryFailed
 from gateway.outputs.jsonlines import JsonLines
 from gateway.outputs.syslog import Syslog
@@ -262,7 +262,7 @@ class EventOutputs(KeyedResource[EventOutput]):
         after = patched(
             record,
             wanted,
-            name=record.name if wanted.name is None else read_plain_name(wanted.name),
+            name=record.name if wanted.name is None else wanted.name.strip(),
             kinds=record.kinds if wanted.kinds is None else tuple(dict.fromkeys(wanted.kinds)),
             secret=record.secret,
         )

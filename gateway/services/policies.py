@@ -15,7 +15,7 @@ from gateway.domain.policies import (
 )
 from gateway.domain.principals import Principal
 from gateway.errors import Conflict, PermissionDenied
-from gateway.field_types import PlainName, read_plain_name
+from gateway.field_types import PlainName
 from gateway.schema import Bounds, check
 from gateway.services.resource import Resource, patched
 from gateway.shield.detections import CATEGORIES
@@ -105,7 +105,7 @@ class Policies(Resource[PolicyRecord]):
 
 def _checked(record: PolicyRecord, wanted: WantedPolicy) -> PolicyRecord:
     """Return the record with the wanted fields, after the checks that concern several fields."""
-    after = patched(record, wanted, name=record.name if wanted.name is None else read_plain_name(wanted.name))
+    after = patched(record, wanted, name=record.name if wanted.name is None else wanted.name.strip())
     if after.review_score > after.block_score:
         raise Conflict("review_score must not be more than block_score.", param="review_score")
     return after

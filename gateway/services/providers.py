@@ -25,7 +25,7 @@ from gateway.domain.providers import (
     read_key,
 )
 from gateway.errors import Conflict, InvalidRequest
-from gateway.field_types import PlainName, glob, read_plain_name
+from gateway.field_types import PlainName, glob
 from gateway.schema import Bounds, check
 from gateway.services.circuits import Circuits
 from gateway.services.provider_keys import ProviderKeys
@@ -231,7 +231,7 @@ class Providers(KeyedResource[Provider]):
         after = patched(
             record,
             changes,
-            name=record.name if changes.name is None else read_plain_name(changes.name),
+            name=record.name if changes.name is None else changes.name.strip(),
             key_reference=reference,
             timeout_seconds=float(changes.timeout_seconds or record.timeout_seconds),
             prices=record.prices if changes.prices is None else _prices(changes.prices),
