@@ -114,4 +114,4 @@ def test_what_is_no_origin_refuses_to_start_and_is_told(text: str) -> None:
 def test_origins_are_taken_as_browsers_send_them() -> None:
     text = "https://app.example, http://localhost:3000,http://[::1]:8080,chrome-extension://abcdef"
     loaded = load({}, {"GATEWAY_CORS_ORIGINS": text, "GATEWAY_DATA_DIR": ":memory:"})
-    assert len(loaded.settings.cors_origins) == 4
+    assert len(loaded.cors_origins) == 4
