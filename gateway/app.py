@@ -106,7 +106,7 @@ class Lasting:
         self.started_at = shared.started_at if shared else clock.now_at()
         self.metrics = Metrics(board=shared.board if shared else None)
         self.metrics.gauge("gateway_start_time_seconds", self.started_at / 1000)
-        self.audit = audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
+        self.audit = audit = Audit(store=store, clock=clock, ids=ids)
         self.alerts = alerts = Alerts(store=store, clock=clock, ids=ids, audit=audit)
         self.leases = Leases(store=store, clock=clock, ids=ids)
         self.host_load = HostLoad(clock=clock, is_worker=shared is not None)

@@ -63,7 +63,7 @@ async def run(count: int, folder: str) -> int:
     clock = SystemClock()
     ids = SystemIds(clock)
     store = await open_store(f"{folder}/gateway.db", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
-    audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
+    audit = Audit(store=store, clock=clock, ids=ids)
     begin = time.perf_counter()
     await fill(store, audit, count)
     print(f"appended {count:,} events in {time.perf_counter() - begin:.1f} s")

@@ -93,21 +93,21 @@ class Alerts:
         def subject(agent: str) -> str:
             return f"{agent}\0{principal.id}\0{direction}"
 
-        seen = self._sighting(
-            AlertSource.SHIELD,
-            strongest.rule,
-            subject((context.agent or "")[:_AGENT_CHARS]),
-            occurred_at,
-            context,
-            principal,
+        return self.raise_event(
+            tx,
+            source=AlertSource.SHIELD,
+            rule=strongest.rule,
+            severity=strongest.severity,
             title=f"{strongest.name}: {result.verdict.value}",
             description=strongest.description,
-            severity=strongest.severity,
-            origin=origin,
+            subject=subject((context.agent or "")[:_AGENT_CHARS]),
+            occurred_at=occurred_at,
+            context=context,
+            principal=principal,
             evidence=(evidence,),
+            origin=origin,
+            key_subject=subject(""),
         )
-        of_key = fingerprint(AlertSource.SHIELD, strongest.rule, subject(""))
-        return self.record(tx, seen, key=principal.key_prefix, of_key=of_key)
 
     def raise_event(
         self,
@@ -123,26 +123,32 @@ class Alerts:
         context: RequestContext | None = None,
         principal: Principal | None = None,
         evidence: Sequence[Mapping[str, object]] = (),
+        origin: str | None = None,
+        key_subject: str | None = None,
     ) -> Alert:
-        """Record in `tx` something that went wrong outside a scan, and return the alert that now stands.
+        """Record in `tx` something that went wrong, and return the alert that now stands.
 
         rule: kebab-case, such as ``provider-down``. subject: what it happened to, such as a provider's id. Sightings
-        with the same source, rule and subject are of the same thing. evidence: JSON objects without secrets.
+        with the same source, rule and subject are of the same thing. evidence: JSON objects without secrets. origin: by
+        default the source. key_subject: replaces the subject when the agents of the key have too many alerts.
         """
-        seen = self._sighting(
-            source,
-            rule,
-            subject,
-            occurred_at,
-            context,
-            principal,
+        seen = Alert(
+            id=self._ids.new("alr"),
             title=title[:TITLE_CHARS],
             description=description[:DESCRIPTION_CHARS],
             severity=severity,
-            origin=source.value,
+            source=source,
+            rule=rule,
+            fingerprint=fingerprint(source, rule, subject),
+            first_seen_at=occurred_at,
+            last_seen_at=occurred_at,
+            agent=context.agent[:_AGENT_CHARS] if context and context.agent else None,
+            key_prefix=principal.key_prefix if principal else None,
+            request_id=context.request_id if context else None,
+            origin=origin or source.value,
             evidence=tuple(evidence),
         )
-        return self.record(tx, seen)
+        return self.record(tx, seen, None if key_subject is None else fingerprint(source, rule, key_subject))
 
     def end_event(
         self, tx: Transaction, *, source: AlertSource, rule: str, subject: str, occurred_at: int, resolution: str
@@ -152,7 +158,7 @@ class Alerts:
         for alert in over:
             resolved = move(alert, AlertStatus.RESOLVED, who=ITSELF, at=occurred_at, note=resolution)
             self._store.alerts.change(tx, resolved)
-            self._audit_own(tx, "alert_resolved", alert, resolved, note=resolution)
+            self._append(tx, "resolved", alert, resolved, note=resolution)
         return len(over)
 
     def raise_or_end(
@@ -174,10 +180,10 @@ class Alerts:
         else:
             self.end_event(tx, **thing, resolution=resolution)
 
-    def record(self, tx: Transaction, seen: Alert, *, key: str | None = None, of_key: str = "") -> Alert:
+    def record(self, tx: Transaction, seen: Alert, of_key: str | None = None) -> Alert:
         """Fold one sighting of any source into the existing alerts, and return the alert that now stands.
 
-        key: its key, whose alert it becomes when its agents have too many. of_key: the fingerprint of that alert.
+        of_key: the fingerprint of the alert that it becomes when the agents of its key have too many.
         """
         latest = self._store.alerts.latest(tx, seen.fingerprint)
         if latest is not None and latest.acceptance is not None:
@@ -186,14 +192,14 @@ class Alerts:
             latest = replace(latest, suppressed_until_at=min(ends_at or 0, until_at or ends_at or 0))
         alert = fold(latest, seen)
         if latest is None or alert.id == seen.id:
-            if key and seen.agent and self._has_many(tx, key, seen.last_seen_at):
+            if of_key and seen.agent and seen.key_prefix and self._has_many(tx, seen.key_prefix, seen.last_seen_at):
                 return self.record(tx, replace(seen, agent=None, fingerprint=of_key))
             self._store.alerts.insert(tx, alert)
             return alert
         self._store.alerts.change(tx, alert)
         self._store.alerts.add_sighting(tx, alert, seen.request_id)
         if alert.status is not latest.status:
-            self._audit_own(tx, "alert_reopened", latest, alert, note="It was seen again.")
+            self._append(tx, "reopened", latest, alert, note="It was seen again.")
         return alert
 
     def raise_behind(self, work: Callable[[Transaction], object]) -> None:
@@ -240,10 +246,8 @@ class Alerts:
             after = self._moved(tx, before, wanted, who=principal.name, now_at=now_at)
             if after != before:
                 self._store.alerts.change(tx, after)
-            action = f"alert_{after.status.value}" if after.status is not before.status else "alert_changed"
-            shown = {"before": _shown(before), "after": _shown(after)}
-            details = {"note": wanted.note} if wanted.note else None
-            self._audit.append_change(tx, action, principal, context, "alert", before.id, details=details, **shown)
+            action = after.status.value if after.status is not before.status else "changed"
+            self._append(tx, action, before, after, principal, context, note=wanted.note)
             return after
 
         return await self._audit.commit(work)
@@ -281,29 +285,6 @@ class Alerts:
             return MarkedAlerts(tuple(marked))
 
         return await self._audit.commit(work)
-
-    def _sighting(
-        self,
-        source: AlertSource,
-        rule: str,
-        subject: str,
-        occurred_at: int,
-        context: RequestContext | None,
-        principal: Principal | None,
-        **described: Any,
-    ) -> Alert:
-        return Alert(
-            id=self._ids.new("alr"),
-            source=source,
-            rule=rule,
-            fingerprint=fingerprint(source, rule, subject),
-            first_seen_at=occurred_at,
-            last_seen_at=occurred_at,
-            agent=context.agent[:_AGENT_CHARS] if context and context.agent else None,
-            key_prefix=principal.key_prefix if principal else None,
-            request_id=context.request_id if context else None,
-            **described,
-        )
 
     def _has_many(self, tx: Transaction, key: str, at: int) -> bool:
         """Count a new alert of a key's agents, and return whether there were `MOST_NAMED` within ten minutes."""
@@ -346,17 +327,20 @@ class Alerts:
         found = self._store.risk_acceptances.by_id(tx, acceptance_id)
         return None if found is None or found.revoked_at is not None else found.until_at
 
-    def _audit_own(self, tx: Transaction, action: str, before: Alert, after: Alert, *, note: str) -> None:
-        event = self._audit.event(
-            action,
-            source=ITSELF,
-            resource_type="alert",
-            resource_id=after.id,
-            before=_shown(before),
-            after=_shown(after),
-            details={"note": note},
-        )
-        self._audit.append(tx, event)
+    def _append(
+        self,
+        tx: Transaction,
+        action: str,
+        before: Alert,
+        after: Alert,
+        principal: Principal | None = None,
+        context: RequestContext | None = None,
+        *,
+        note: str | None,
+    ) -> None:
+        """Append the audit event of a change. principal: None for the gateway itself."""
+        shown = {"before": _shown(before), "after": _shown(after), "details": {"note": note} if note else None}
+        self._audit.append_change(tx, f"alert_{action}", principal, context, "alert", after.id, **shown)
 
 
 def request_alerts(store: Store, tx: Transaction, request_id: str) -> tuple[RequestAlert, ...]:

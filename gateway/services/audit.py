@@ -37,13 +37,12 @@ _RETRY_SECONDS = 5
 
 
 class Audit:
-    """The audit log of this gateway. instance_id: new events are appended to the chain of this instance."""
+    """The audit log of this gateway."""
 
-    def __init__(self, *, store: Store, clock: Clock, ids: Ids, instance_id: str) -> None:
+    def __init__(self, *, store: Store, clock: Clock, ids: Ids) -> None:
         self._store = store
         self._clock = clock
         self._ids = ids
-        self._instance_id = instance_id
 
     def event(
         self,
@@ -100,7 +99,7 @@ class Audit:
             before=None if before is None else _object(before),
             after=None if after is None else _object(after),
             request_id=request_id,
-            instance_id=self._instance_id,
+            instance_id=self._store.instance_id,
             details=_object(details or {}),
         )
 
@@ -114,17 +113,17 @@ class Audit:
         self,
         tx: Transaction,
         action: str,
-        principal: Principal,
-        context: RequestContext,
+        principal: Principal | None,
+        context: RequestContext | None,
         kind: str,
         id: str,
         **more: Any,
     ) -> None:
-        """Append to `tx` the event that `principal` did `action` to a record.
+        """Append to `tx` the event that `principal`, or without one the gateway itself, did `action` to a record.
 
         kind: its resource type, such as ``policy``. more: for `event`, without secrets, such as `before` or `details`.
         """
-        what = {"source": principal.id if principal.kind == "local" else "api", "resource_type": kind} | more
+        what = {"source": source_of(principal), "resource_type": kind} | more
         self.append(tx, self.event(action, principal=principal, request=context, resource_id=id, **what))
 
     async def commit(self, work: Callable[[Transaction], T], *, is_plain: bool = False) -> T:
@@ -189,17 +188,15 @@ class Audit:
         Holds at most 500 events in memory. New events may be appended meanwhile.
         """
         events = 0
-        for instance_id in await self._store.db.read(self._instances):
+        # The file beside the database names this gateway's chain even if the database no longer holds it.
+        instances = {*await self._store.db.read(self._store.audit.instances), self._store.instance_id}
+        for instance_id in sorted(instances):
             beginning = await self._store.db.read(partial(self._store.audit.beginning, instance_id=instance_id))
             _, report = await self.follow(instance_id, beginning)
             events += report.events
             if not report.ok:
                 return replace(report, events=events)
         return ChainReport(True, events)
-
-    def _instances(self, tx: Transaction) -> tuple[str, ...]:
-        # The file beside the database names this gateway's chain even if the database no longer holds it.
-        return tuple(sorted({*self._store.audit.instances(tx), self._store.instance_id}))
 
     async def follow(
         self, instance_id: str, position: ChainHead, most: int | None = None
@@ -249,8 +246,10 @@ class Audit:
         return position, report if reason is None else ChainReport(False, report.events, broken_seq, reason)
 
 
-def source_of(principal: Principal) -> str:
-    """Return the source of events of `principal`: ``api``, or the name of the local program."""
+def source_of(principal: Principal | None) -> str:
+    """Return the source of events of `principal`: ``api``, the local program, or without one the gateway."""
+    if principal is None:
+        return "gateway"
     return principal.id if principal.kind == "local" else "api"
 
 

@@ -174,7 +174,7 @@ async def _inspect(path: str, clock: Clock, ids: Ids, log: Log, *, about: About 
     async with opened(path, clock=clock, ids=ids, log=log) as store:
         if not await to_thread.run_sync(store.db.is_whole):
             raise SetupError("The copy of the database is damaged: its own check fails.")
-        audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
+        audit = Audit(store=store, clock=clock, ids=ids)
         chain = await audit.verify()
         head = await store.db.read(lambda tx: store.audit.head(tx, store.instance_id))
         schema = await store.db.read(schema_number)

@@ -135,7 +135,7 @@ async def settle(
         )
     now_at, context = clock.now_at(), RequestContext(request_id=ids.new("req"), user_agent="cli")
     async with opened(path, clock=clock, ids=ids, log=log) as store:
-        audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
+        audit = Audit(store=store, clock=clock, ids=ids)
         backup = await store.db.read(lambda tx: _read(store, tx))
         found = _compare(backup, present, now_at, keep_out=keep_out)
 

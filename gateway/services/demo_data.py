@@ -113,7 +113,7 @@ class DemoData:
         self._until_at = until_at
         self._day = DemoDay(seed=seed, until_at=until_at, requests=requests, rules=rules)
         self._time = time = _StoryTime(self._day.begin_at - HOUR_MS, seed)
-        self._audit = Audit(store=store, clock=time, ids=time, instance_id=store.instance_id)
+        self._audit = Audit(store=store, clock=time, ids=time)
         self._alerts = Alerts(store=store, clock=time, ids=time, audit=self._audit)
         self._traffic = Traffic(store=store, clock=time)
         self._discovery = AgentDiscovery(store=store, clock=time, ids=time, alerts=self._alerts)

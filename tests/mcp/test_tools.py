@@ -57,7 +57,7 @@ async def gateway() -> AsyncGenerator[Any, None]:
     ids, log = SystemIds(clock), Log(io.StringIO(), clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=log)
     shield = Shield(load_rules(json.dumps({"version": 1, "tables": {}, "rules": [RULE]}).encode()))
-    audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
+    audit = Audit(store=store, clock=clock, ids=ids)
     alerts, policy = Alerts(store=store, clock=clock, ids=ids, audit=audit), ShieldPolicy()
     health = Health(shield=shield, store=store, upstream=None)
     parts = {"clock": clock, "ids": ids, "log": log, "store": store, "shield": shield, "audit": audit, "alerts": alerts}

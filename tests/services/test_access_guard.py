@@ -33,7 +33,7 @@ class Process:
         clock = SystemClock()
         ids = SystemIds(clock)
         self.store = store
-        audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
+        audit = Audit(store=store, clock=clock, ids=ids)
         self.keys = Keys(store=store, clock=clock, ids=ids, audit=audit)
         self.guard = AccessGuard(store=store, clock=clock)
         self.entries = AccessList(store=store, clock=clock, ids=ids, audit=audit)

@@ -123,7 +123,7 @@ async def room() -> AsyncGenerator[Room, None]:
     ids = SystemIds(clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
     try:
-        audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
+        audit = Audit(store=store, clock=clock, ids=ids)
         yield Room(Alerts(store=store, clock=clock, ids=ids, audit=audit), store, clock)
     finally:
         await store.aclose()

@@ -32,7 +32,7 @@ class House:
         clock = SystemClock()
         ids = SystemIds(clock)
         self.store: Store = await open_store(self.path, clock=clock, ids=ids, log=Log(self.stream, clock))
-        return Audit(store=self.store, clock=clock, ids=ids, instance_id=self.store.instance_id)
+        return Audit(store=self.store, clock=clock, ids=ids)
 
     async def filled(self, count: int) -> Audit:
         audit = await self.open()

@@ -62,7 +62,7 @@ async def chain() -> AsyncIterator[Chain]:
     clock = SystemClock()
     ids = SystemIds(clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
-    one = Chain(store, Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id))
+    one = Chain(store, Audit(store=store, clock=clock, ids=ids))
     await one.fill()
     yield one
     await store.aclose()

@@ -64,7 +64,7 @@ class House:
         self.clock = clock
         ids = SystemIds(clock)
         self.store = store
-        self.audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
+        self.audit = Audit(store=store, clock=clock, ids=ids)
         self.keys = Keys(store=store, clock=clock, ids=ids, audit=self.audit)
         self.authentication = open_entrance(store, clock, self.audit)
 

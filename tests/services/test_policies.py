@@ -30,7 +30,7 @@ class Process:
         clock = SystemClock()
         ids = SystemIds(clock)
         self.store = store
-        audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
+        audit = Audit(store=store, clock=clock, ids=ids)
         self.keys = Keys(store=store, clock=clock, ids=ids, audit=audit)
         self.policies = Policies(store=store, clock=clock, ids=ids, audit=audit)
         self.authentication = open_entrance(store, clock, audit, policies=self.policies)

@@ -82,7 +82,7 @@ async def room(
     ids = SystemIds(clock)
     path = data_dir if data_dir == ":memory:" else os.path.join(data_dir, "gateway.db")
     store = await open_store(path, clock=clock, ids=ids, log=Log(io.StringIO(), clock))
-    audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
+    audit = Audit(store=store, clock=clock, ids=ids)
     used = shield()
     settings, policy = Settings(data_dir=data_dir, **more), ShieldPolicy(mode=mode)
     health = Health(shield=used, store=store, upstream=None)

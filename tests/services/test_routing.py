@@ -86,7 +86,7 @@ class Process:
 
     def __post_init__(self) -> None:
         ids, log = SystemIds(self.clock), Log(io.StringIO(), self.clock)
-        audit = Audit(store=self.store, clock=self.clock, ids=ids, instance_id=self.store.instance_id)
+        audit = Audit(store=self.store, clock=self.clock, ids=ids)
         self.alerts = Alerts(store=self.store, clock=self.clock, ids=ids, audit=audit)
         self.circuits = Circuits(store=self.store, clock=self.clock, alerts=self.alerts, log=log)
         keys = ProviderKeys(self.store.keyfile, Settings(provider_key_dirs=("/",)))

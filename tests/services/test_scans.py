@@ -90,7 +90,7 @@ async def room(policy: ShieldPolicy | None = None, **more: Any) -> AsyncGenerato
     ids = SystemIds(clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
     shield = ScriptedShield()
-    audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
+    audit = Audit(store=store, clock=clock, ids=ids)
     scans = Scans(
         shield=cast(Shield, shield),
         store=store,

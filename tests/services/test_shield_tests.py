@@ -70,7 +70,7 @@ async def room() -> AsyncGenerator[Room, None]:
     clock = SystemClock()
     ids = SystemIds(clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
-    audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
+    audit = Audit(store=store, clock=clock, ids=ids)
     scanner = shield("previous instructions", "rules above")
     try:
         yield Room(store, audit, ShieldTests(shield=scanner, store=store, clock=clock, audit=audit))

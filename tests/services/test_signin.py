@@ -83,7 +83,7 @@ class House:
         ids = SystemIds(clock)
         self.store = store
         self.passwords = QuickPasswords()
-        self.audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
+        self.audit = Audit(store=store, clock=clock, ids=ids)
         self.refusals = Refusals(audit=self.audit, clock=clock)
         throttle = SignInThrottle(store=store, clock=clock, refusals=self.refusals)
         parts: Any = {"store": store, "clock": clock, "ids": ids, "audit": self.audit, "passwords": self.passwords}

@@ -52,7 +52,7 @@ class House:
         clock = FakeClock()
         ids = SystemIds(clock)
         self.store = store
-        self.audit = Audit(store=store, clock=clock, ids=ids, instance_id=store.instance_id)
+        self.audit = Audit(store=store, clock=clock, ids=ids)
         self.users = Users(store=store, clock=clock, ids=ids, audit=self.audit, passwords=QuickPasswords())
 
     async def make(self, username: str = "alice", role: Role = Role.ADMIN, who: Principal = CLI) -> str:

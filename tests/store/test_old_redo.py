@@ -31,7 +31,7 @@ async def look(place: Place) -> tuple[list[str], list[str], bool]:
     store = await place.open()
     page = await store.db.read(lambda tx: store.audit.page(tx, AuditFilter()))
     rows = await store.db.read(lambda tx: tx.query("SELECT id FROM traffic ORDER BY position"))
-    audit = Audit(store=store, clock=place.clock, ids=place.ids, instance_id=store.instance_id)
+    audit = Audit(store=store, clock=place.clock, ids=place.ids)
     is_whole = (await audit.verify()).ok
     await store.aclose()
     return [event.id for event in page.items], [row["id"] for row in rows], is_whole

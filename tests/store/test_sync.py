@@ -84,7 +84,7 @@ async def test_whoever_waits_for_the_disk_has_it_synced_by_the_commit_itself(pla
     wishes = (True, False, True, True, False)
     modes = [await store.db.write(sync_of, is_durable=wish) for wish in wishes]
     assert modes == [FULL if wish else NORMAL for wish in wishes]
-    audit = Audit(store=store, clock=place.clock, ids=place.ids, instance_id=store.instance_id)
+    audit = Audit(store=store, clock=place.clock, ids=place.ids)
     assert await audit.commit_authority(sync_of) == FULL
     await store.aclose()
 

@@ -31,7 +31,7 @@ async def put(store: Store, name: str, value: str) -> None:
 
 def audit_of(store: Store) -> Audit:
     clock = SystemClock()
-    return Audit(store=store, clock=clock, ids=SystemIds(clock), instance_id=store.instance_id)
+    return Audit(store=store, clock=clock, ids=SystemIds(clock))
 
 
 async def test_the_log_of_changes_does_not_grow_without_end(place: Any) -> None:
