@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from gateway.clock import Clock
@@ -12,7 +13,6 @@ from gateway.domain.fleet import (
     FleetView,
     Heartbeat,
     InstanceStatus,
-    InstanceView,
     connection_of,
     sum_up,
     view_of,
@@ -56,7 +56,7 @@ class Fleet:
     async def beat(self) -> None:
         """Write this gateway's heartbeat, and raise or end the alerts of gateways that are offline or back."""
         now_at = self.clock.now_at()
-        load = self.load.measure()
+        cpu_percent, memory_bytes = self.load.measure()
         await self.traffic.keep_up()
         status = self._status()
 
@@ -72,8 +72,8 @@ class Fleet:
                 status=status if has_integrity else InstanceStatus.CRITICAL,
                 started_at=self.started_at,
                 last_seen_at=now_at,
-                cpu_percent=load.cpu_percent,
-                memory_bytes=load.memory_bytes,
+                cpu_percent=cpu_percent,
+                memory_bytes=memory_bytes,
                 threats=sum(one.blocks for one in sums.values()),
                 alerts=store.alerts.count_active(tx),
                 agents=store.agents.count(tx),
@@ -93,21 +93,16 @@ class Fleet:
         known = await self.store.db.read(self.store.instances.all)
         own = next((one for one in known if one.id == self.store.instance_id), None)
         if own is None or connection_of(own.last_seen_at, now_at) is not Connection.ONLINE:
-            try:
+            with suppress(StoreUnavailable):  # then the last heartbeat is shown
                 await self.beat()  # no server runs its jobs yet, or they are late
-            except StoreUnavailable:
-                pass  # then the last heartbeat is shown
 
         def work(tx: Transaction) -> FleetView:
-            found: dict[str, InstanceView] = {}
             scores = self.scores(tx)
-            for beat in self.store.instances.all(tx):
-                found[beat.id] = view_of(beat, scores, now_at)
+            found = {beat.id: view_of(beat, scores, now_at) for beat in self.store.instances.all(tx)}
             for peer in self.store.peers.all(tx):
                 for one in views_of(peer, now_at):
                     found.setdefault(one.id, one)
-            wanted = [one for one in found.values() if since is None or (one.last_seen_at or 0) >= since]
-            return sum_up(wanted)
+            return sum_up([one for one in found.values() if since is None or (one.last_seen_at or 0) >= since])
 
         return await self.store.db.read(work)
 

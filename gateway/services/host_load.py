@@ -1,17 +1,8 @@
 """CPU and memory of this gateway's processes, from /proc on Linux. On other systems unknown values are None."""
 
 import os
-from dataclasses import dataclass
 
 from gateway.clock import Clock
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """cpu_percent: of one core since the last call, None at the first. memory_bytes: the share of these processes."""
-
-    cpu_percent: float | None
-    memory_bytes: int | None
 
 
 class HostLoad:
@@ -23,8 +14,8 @@ class HostLoad:
         self._seconds: dict[int, float] = {}
         self._measured_seconds: float | None = None
 
-    def measure(self) -> Load:
-        """Return the load. Reads a few small files of the kernel."""
+    def measure(self) -> tuple[float | None, int | None]:
+        """Return the CPU percent of one core since the last call, None at the first, and the bytes of memory."""
         now_seconds = self._clock.monotonic_seconds()
         used = {pid: seconds for pid in self._pids() if (seconds := _cpu_seconds(pid)) is not None}
         percent = None
@@ -34,7 +25,7 @@ class HostLoad:
             percent = round(100 * grown / (now_seconds - self._measured_seconds), 1)
         self._seconds, self._measured_seconds = used, now_seconds
         sizes = [size for pid in used if (size := _memory_bytes(pid)) is not None]
-        return Load(percent, sum(sizes) if sizes else None)
+        return percent, sum(sizes) if sizes else None
 
     def _pids(self) -> tuple[int, ...]:
         if not self._is_worker:

@@ -33,16 +33,6 @@ class Days:
     audit: int
 
 
-@dataclass(frozen=True, slots=True)
-class Pruned:
-    """How many rows were deleted."""
-
-    traffic: int
-    alerts: int
-    audit: int
-    captures: int = 0
-
-
 class Retention:
     """Prunes the database of this gateway. days: reads the retention in effect."""
 
@@ -52,23 +42,20 @@ class Retention:
         self._audit = audit
         self._days = days
 
-    async def prune(self) -> Pruned:
-        """Delete rows that are too old, at most four million of a kind, and return how many were deleted."""
-        now_at, days = self._clock.now_at(), await self._store.db.read(self._days)
-        store, traffic, alerts, audit = self._store, 0, 0, 0
+    async def prune(self) -> None:
+        """Delete rows that are too old, at most four million of a kind."""
+        store, now_at = self._store, self._clock.now_at()
+        days = await store.db.read(self._days)
         before = now_at - days.traffic * DAY_MS if days.traffic else 0
-        captures = await self._repeat(
-            lambda tx: store.captures.prune(tx, now_at=now_at, before=before, limit=BATCH_ROWS)
-        )
+        await self._repeat(lambda tx: store.captures.prune(tx, now_at=now_at, before=before, limit=BATCH_ROWS))
         await self._prune_sums(now_at, days.traffic)
         if days.traffic:
-            traffic = await self._repeat(lambda tx: store.traffic.prune(tx, before=before, limit=BATCH_ROWS))
+            await self._repeat(lambda tx: store.traffic.prune(tx, before=before, limit=BATCH_ROWS))
         if days.alerts:
             alerts_before = now_at - days.alerts * DAY_MS
-            alerts = await self._repeat(lambda tx: store.alerts.prune(tx, before=alerts_before, limit=BATCH_ROWS))
+            await self._repeat(lambda tx: store.alerts.prune(tx, before=alerts_before, limit=BATCH_ROWS))
         if days.audit:
-            audit = await self._prune_audit(now_at - days.audit * DAY_MS)
-        return Pruned(traffic, alerts, audit, captures)
+            await self._prune_audit(now_at - days.audit * DAY_MS)
 
     async def _prune_sums(self, now_at: int, days: int) -> None:
         kept = {MINUTE_MS: MINUTE_SUMS_DAYS}
@@ -81,18 +68,14 @@ class Retention:
 
         await self._store.db.write(work)
 
-    async def _prune_audit(self, before: int) -> int:
-        total = 0
+    async def _prune_audit(self, before: int) -> None:
         for instance_id in await self._store.db.read(self._store.audit.instances):
 
             def batch(tx: Transaction, chain: str = instance_id) -> int:
                 return self._store.audit.prune(tx, chain, before=before, limit=BATCH_ROWS)
 
-            count = await self._repeat(batch)
-            if count:
+            if count := await self._repeat(batch):
                 await self._record(instance_id, count, before)
-            total += count
-        return total
 
     async def _record(self, instance_id: str, count: int, before: int) -> None:
         boundary = await self._store.db.read(lambda tx: self._store.audit.beginning(tx, instance_id))

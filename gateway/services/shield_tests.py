@@ -29,6 +29,7 @@ _LAST = "shield_tests"
 _HISTORY = "shield_tests_history"
 _MOST_HISTORY = 50
 _REPORTED_EVERY = 25
+_AUDITED = ("category", "include_known_gaps", "cases", "failures", "detection_rate", "false_positive_rate")
 Progress = Callable[[int, int], Coroutine[None, None, None]]
 """Awaited every 25 cases: how many are done, and how many there are."""
 _Category = Annotated[str, Bounds(words=CATEGORIES)]
@@ -165,17 +166,10 @@ class ShieldTests:
             text = write_json(encode(run)).decode()
             for name in (own, _LAST):
                 self._store.meta.set(tx, name, text)
-            history = (_brief(run), *self._history(tx))[:_MOST_HISTORY]
+            brief = _brief(run)
+            history = (brief, *self._history(tx))[:_MOST_HISTORY]
             self._store.meta.set(tx, _HISTORY, write_json([encode(one) for one in history]).decode())
-            details = {
-                "tag": TAG,
-                "category": run.category,
-                "include_known_gaps": run.include_known_gaps,
-                "cases": report.cases,
-                "failures": len(report.failures),
-                "detection_rate": report.detection_rate,
-                "false_positive_rate": report.false_positive_rate,
-            }
+            details = {"tag": TAG} | {name: getattr(brief, name) for name in _AUDITED}
             self._audit.append_change(
                 tx, "shield_tests_run", principal, context, "rules", run.rules_digest, details=details
             )

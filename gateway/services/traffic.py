@@ -40,6 +40,7 @@ _KEEP_UP_SECONDS = 4.0
 _MOST_ROUNDS = 400
 _STEPS: Mapping[str, int] = {"minute": MINUTE_MS, "5m": FIVE_MINUTES_MS, "hour": HOUR_MS, "day": DAY_MS}
 
+_TOKENS = ("prompt_tokens", "reply_tokens")
 Step = Literal["auto", "minute", "5m", "hour", "day"]
 
 
@@ -260,7 +261,7 @@ class Traffic:
             until_at=window["until"],
             bucket_seconds=step_ms // 1000,
             origin=window["origin"],
-            totals=TrafficTotals(**_numbers(total), **_tokens(total), **quantiles),
+            totals=TrafficTotals(**_numbers(total, *_TOKENS), **quantiles),
             series=tuple(
                 _point(at, steps.get(at) or Counters()) for at in range(window["since"], window["until"], step_ms)
             ),
@@ -276,12 +277,8 @@ def _step_of(length_ms: int) -> int:
     return HOUR_MS if length_ms <= 14 * DAY_MS + MINUTE_MS else DAY_MS
 
 
-def _numbers(sums: Counters) -> dict[str, Any]:
-    return {name: getattr(sums, name) for name in ("requests", "blocks", "reviews", "failures", "cost_microusd")}
-
-
-def _tokens(sums: Counters) -> dict[str, Any]:
-    return {"prompt_tokens": sums.prompt_tokens, "reply_tokens": sums.reply_tokens}
+def _numbers(sums: Counters, *more: str) -> dict[str, Any]:
+    return {name: getattr(sums, name) for name in ("requests", "blocks", "reviews", "failures", "cost_microusd", *more)}
 
 
 def _point(begin_at: int, sums: Counters) -> TrafficPoint:
@@ -289,9 +286,8 @@ def _point(begin_at: int, sums: Counters) -> TrafficPoint:
         round(total_us / sums.requests / 1000, 3) if sums.requests else None
         for total_us in (sums.elapsed_us, sums.overhead_us)
     )
-    return TrafficPoint(
-        begin_at=begin_at, **_numbers(sums), **_tokens(sums), latency_ms=latency_ms, overhead_ms=overhead_ms
-    )
+    numbers = _numbers(sums, *_TOKENS)
+    return TrafficPoint(begin_at=begin_at, **numbers, latency_ms=latency_ms, overhead_ms=overhead_ms)
 
 
 def _top(values: Mapping[str, Counters]) -> tuple[TopValue, ...]:

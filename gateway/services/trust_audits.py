@@ -127,7 +127,8 @@ class TrustAudits(Resource[TrustAudit]):
         def work(tx: Transaction) -> PostureView:
             points = self.store.trust_audits.points(tx, since=now_at - DEFAULT_HISTORY_MS if since is None else since)
             report = self.report(tx)
-            history = thinned((*points, PosturePoint(now_at, report.threat_score, report.posture_score)))
+            points = (*points, PosturePoint(now_at, report.threat_score, report.posture_score))
+            history = points[::-1][:: -(-len(points) // MAX_POINTS)][::-1]  # evenly spaced, the newest included
             return PostureView(**{one.name: getattr(report, one.name) for one in fields(report)}, history=history)
 
         return await self.store.db.read(work)
@@ -241,9 +242,3 @@ class TrustAudits(Resource[TrustAudit]):
 @cache
 def _builtin_digest() -> str:
     return hashlib.sha256(data_files.read(RULES_FILE)).hexdigest()
-
-
-def thinned(points: tuple[PosturePoint, ...]) -> tuple[PosturePoint, ...]:
-    """Return at most `MAX_POINTS` evenly spaced points, the newest included."""
-    step = -(-len(points) // MAX_POINTS) if points else 1
-    return tuple(reversed(points[::-1][::step]))

@@ -49,24 +49,24 @@ async def test_what_is_too_old_goes_and_the_chain_still_holds() -> None:
         await fill(site, age_days=100)
         before = await counts(site)
         active = len((await site.gateway.alerts.page(AlertFilter(scope="active", limit=500))).items)
-        pruned = await keeper(site, traffic=30, alerts=90, audit=99).prune()
-        assert (pruned.traffic, pruned.alerts) == (REQUESTS - 1, before[1] - active)
-        assert pruned.audit == before[2] - 1
+        assert before[0] == REQUESTS and before[1] > active
+        await keeper(site, traffic=30, alerts=90, audit=99).prune()
         assert (await counts(site))[:2] == (1, active)
         report = await site.gateway.audit.verify()
         assert (report.ok, report.events) == (True, 2)
         (event,) = (await site.gateway.audit.page(AuditFilter(action="audit_pruned"))).items
-        assert event.details["events"] == pruned.audit
+        assert event.details["events"] == before[2] - 1
         await site.key("shield:scan")
         assert (await site.gateway.audit.verify()).ok
-        assert (await keeper(site, traffic=30, alerts=90, audit=99).prune()).alerts == 0
+        await keeper(site, traffic=30, alerts=90, audit=99).prune()
+        assert (await counts(site))[:2] == (1, active)
 
 
 async def test_what_is_young_enough_stays() -> None:
     async with open_site() as site:
         await fill(site, age_days=20)
         before = await counts(site)
-        assert await keeper(site, traffic=30, alerts=90, audit=365).prune() == retention.Pruned(0, 0, 0)
+        await keeper(site, traffic=30, alerts=90, audit=365).prune()
         assert await counts(site) == before
 
 
@@ -74,7 +74,7 @@ async def test_nought_keeps_everything_for_ever() -> None:
     async with open_site() as site:
         await fill(site, age_days=3000)
         before = await counts(site)
-        assert await keeper(site).prune() == retention.Pruned(0, 0, 0)
+        await keeper(site).prune()
         assert await counts(site) == before
 
 
