@@ -32,13 +32,13 @@ from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.captures import Captures
 from gateway.services.chat_costs import ChatCosts
-from gateway.services.chat_metrics import count_chat
 from gateway.services.chat_policy import ChatPolicy
 from gateway.services.chat_record import (
     Answer,
     ChatExchange,
     ShieldSummary,
     audit_details,
+    count_chat,
     raise_alerts,
     sighting,
     traffic_row,
@@ -92,9 +92,9 @@ class Chat:
         costs: ChatCosts,
         spending: Spending,
         acceptances: RiskAcceptances,
-        access: AccessGuard | None = None,
-        policies: Policies | None = None,
-        agents: AgentDiscovery | None = None,
+        access: AccessGuard,
+        policies: Policies,
+        agents: AgentDiscovery,
         syncs_always: bool = False,
     ) -> None:
         self._store = store
@@ -109,7 +109,7 @@ class Chat:
         self._costs = costs
         self._spending = spending
         self._acceptances = acceptances
-        self._access = access or AccessGuard(store=store, clock=clock)
+        self._access = access
         self._policies = policies
         self._agents = agents
         self._syncs_always = syncs_always
@@ -161,11 +161,11 @@ class Chat:
             await self._access.check_reply(principal, exchange.reply(), self._dialect)
             exchange.outbound = await policy.outbound(exchange.reply())
         except GatewayError as error:
-            exchange.fail(error, now_seconds())
+            exchange.error = error
             await self._settle(exchange)
             raise
         except anyio.get_cancelled_exc_class():
-            exchange.fail(None, now_seconds())
+            exchange.is_gone = True
             with anyio.move_on_after(SETTLE_SECONDS, shield=True), contextlib.suppress(AuditUnavailable):
                 await self._settle(exchange)
             raise
@@ -190,9 +190,9 @@ class Chat:
     def _admit(self, exchange: ChatExchange) -> ChatPolicy:
         """Refuse a blocked agent and a model that the key may not use; return the policy for this chat."""
         principal = exchange.principal
-        if self._agents is not None and self._agents.any_blocked():
+        if self._agents.any_blocked():
             self._agents.check(exchange.claimed_agent())
-        policy = self._policy if self._policies is None else self._policies.of(principal, self._policy)
+        policy = self._policies.of(principal, self._policy)
         accept = self._acceptances.accept_for(Source(exchange.claimed_agent(), principal.lineage))
         if not _may_use(principal, exchange.request.prompt.model):
             raise AccessDenied("The API key may not use this model.", param="model")
@@ -210,7 +210,7 @@ class Chat:
             worst = self._costs.worst(request.prompt, exchange.candidates, len(request.leaves.unscanned))
             # The exchange has it before the budgets do, so that it is released if the client leaves meanwhile.
             exchange.reservation = Reservation(self._ids.new("hold"), worst)
-            exchange.reservation.held = await self._spending.reserve(exchange.reservation.id, budget_ids, worst)
+            await self._spending.reserve(exchange.reservation, budget_ids)
 
     async def _check_prompt(self, exchange: ChatExchange) -> None:
         """Refuse a prompt that the shield blocks or the access list refuses."""
@@ -222,14 +222,15 @@ class Chat:
     async def _send(self, exchange: ChatExchange, policy: ChatPolicy) -> Answer:
         """Send the prompt, masked if it has to be, and return the answer."""
         prompt, inbound, reservation = exchange.request.prompt, exchange.inbound, exchange.reservation
-        exchange.sent_seconds = sent_seconds = self._clock.monotonic_seconds()
+        sent_seconds = self._clock.monotonic_seconds()
         sent = inbound.masked if inbound and inbound.masked else prompt
         try:
             reply, by = await self._routing.complete(sent, exchange.candidates, exchange.context.traceparent)
         except UpstreamRefused as error:
             raise await policy.refusal(error) from error
-        used = self._costs.actual(prompt, reply, by, reservation.worst if reservation else None)
-        return Answer(reply, by, used, self._clock.monotonic_seconds() - sent_seconds)
+        finally:
+            exchange.upstream_seconds = self._clock.monotonic_seconds() - sent_seconds
+        return Answer(reply, by, self._costs.actual(prompt, reply, by, reservation.worst if reservation else None))
 
     async def _settle(self, exchange: ChatExchange) -> None:
         """Record audit event, alerts, costs and traffic row in one transaction, whether or not anyone still waits.
@@ -247,10 +248,8 @@ class Chat:
         event = self._event(exchange, row)
         captured = [scan.captured for _, scan in exchange.scans() if scan.captured]
         unpriced = self._spending.unpriced(row.model, exchange.answer.used if exchange.answer else None)
-        agents = self._agents
-        is_news = agents is not None and (
-            exchange.request.prompt.offers_tools or agents.is_news(row.agent or "", row.occurred_at)
-        )
+        offers_tools = exchange.request.prompt.offers_tools
+        is_news = offers_tools or self._agents.is_news(row.agent or "", row.occurred_at)
 
         def work(tx: Transaction) -> None:
             self._audit.append(tx, event)
@@ -259,26 +258,24 @@ class Chat:
             self._store.traffic.insert(tx, row)
             for text in captured:
                 self._store.captures.add(tx, row, text)
-            if agents is not None and is_news:
-                agents.record_sighting(
-                    tx, sighting(exchange, row), context=exchange.context, principal=exchange.principal
-                )
+            if is_news:
+                seen = sighting(exchange, row)
+                self._agents.record_sighting(tx, seen, context=exchange.context, principal=exchange.principal)
 
-        has_more = exchange.failure or exchange.reservation or row.detections or captured or unpriced or is_news
+        has_more = exchange.code or exchange.reservation or row.detections or captured or unpriced or is_news
         await self._audit.commit(work, is_plain=not has_more and not self._syncs_always)
 
     def _settle_costs(self, tx: Transaction, exchange: ChatExchange, unpriced: str | None, occurred_at: int) -> None:
-        reservation, error = exchange.reservation, exchange.failure and exchange.failure.error
-        if reservation is not None:
-            self._spending.settle(tx, reservation.id, reservation.held, exchange.used, exchange.payees())
-        if isinstance(error, OverBudget):
-            self._spending.refused(tx, error)
+        if exchange.reservation is not None:
+            self._spending.settle(tx, exchange.reservation, exchange.used, exchange.payees())
+        if isinstance(exchange.error, OverBudget):
+            self._spending.refused(tx, exchange.error)
         if unpriced is not None:
             self._spending.note_unpriced(tx, unpriced, occurred_at)
 
     def _event(self, exchange: ChatExchange, row: TrafficRow) -> AuditEvent:
         """Return the audit event of a chat."""
-        action, reason = "chat_completed", exchange.failure.code if exchange.failure else None
+        action, reason = "chat_completed", exchange.code
         outcome: Outcome = "success"
         if row.action == "blocked":
             action, outcome, reason = "chat_blocked", "refused", ContentPolicyViolation.code

@@ -1,4 +1,4 @@
-"""One chat on its way through the steps of `services/chat`, and the traffic row, audit details and alerts made of it.
+"""One chat on its way through the steps of `services/chat`; the traffic row, audit details, alerts and metrics of it.
 
 Each step fills in its own part of the `ChatExchange`. So whatever ends a chat, the exchange holds all that is known of
 it. Nothing here waits or decides.
@@ -16,6 +16,7 @@ from gateway.domain.traffic import TrafficRow
 from gateway.errors import AccessDenied, GatewayError
 from gateway.llm.base import ChatRequest, Reply, UpstreamRefused
 from gateway.llm.tools import listed_tools
+from gateway.metrics import Metrics
 from gateway.records import record
 from gateway.services.access_guard import EntryDenied
 from gateway.services.agent_discovery import AgentBlocked, Sighting
@@ -85,37 +86,11 @@ class ShieldSummary:
 
 @record
 class Answer:
-    """A reply as it came. by: who answered. used: None if nobody counted. seconds: the model's share of the time."""
+    """A reply as it came. by: who answered. used: None if nobody counted."""
 
     reply: Reply
     by: ProviderConnection
     used: Usage | None
-    seconds: float
-
-
-@record
-class Failure:
-    """Why there is no completion. error: None when the client left. seconds: what the upstream took until then."""
-
-    error: GatewayError | None
-    seconds: float
-
-    @property
-    def code(self) -> str:
-        """The code of the error, or ``client_gone``."""
-        return CLIENT_GONE if self.error is None else self.error.code
-
-    @property
-    def status(self) -> int:
-        """The status of the answer."""
-        return self.error.status if isinstance(self.error, UpstreamRefused) else _STATUS_BY_CODE.get(self.code, 500)
-
-    @property
-    def denied_by(self) -> str | None:
-        """The id of the entry of the access list that refused, or of the blocked agent."""
-        if isinstance(self.error, EntryDenied):
-            return self.error.entry.id
-        return self.error.agent_id if isinstance(self.error, AgentBlocked) else None
 
 
 @dataclass(slots=True, eq=False)
@@ -123,7 +98,8 @@ class ChatExchange:
     """What is known of one chat.
 
     started_seconds: monotonic. candidates: who may answer, the best first. reservation: what is taken from budgets.
-    sent_seconds: when the prompt left, None before that.
+    upstream_seconds: the part of the time that was the model's; None while the prompt was not sent. error, is_gone: why
+    there is no completion; the client may have left.
     """
 
     principal: Principal
@@ -133,38 +109,47 @@ class ChatExchange:
     candidates: Sequence[ProviderConnection] = ()
     reservation: Reservation | None = None
     inbound: ScannedPrompt | None = None
-    sent_seconds: float | None = None
+    upstream_seconds: float | None = None
     answer: Answer | None = None
     outbound: ScannedReply | None = None
-    failure: Failure | None = None
-
-    def fail(self, error: GatewayError | None, now_seconds: float) -> None:
-        """Note that the chat ends without a completion. error: None when the client left."""
-        waited = 0.0 if self.sent_seconds is None or self.answer else now_seconds - self.sent_seconds
-        self.failure = Failure(error, waited)
+    error: GatewayError | None = None
+    is_gone: bool = False
 
     @property
-    def upstream_seconds(self) -> float:
-        """The part of the time that was the model's."""
-        if self.answer is not None:
-            return self.answer.seconds
-        return self.failure.seconds if self.failure else 0.0
+    def code(self) -> str | None:
+        """The code of the error, or ``client_gone``; None for a chat that was completed."""
+        if self.is_gone:
+            return CLIENT_GONE
+        return None if self.error is None else self.error.code
+
+    @property
+    def status(self) -> int:
+        """The status of the answer."""
+        if isinstance(self.error, UpstreamRefused):
+            return self.error.status
+        return 200 if self.code is None else _STATUS_BY_CODE.get(self.code, 500)
+
+    @property
+    def denied_by(self) -> str | None:
+        """The id of the entry of the access list that refused, or of the blocked agent."""
+        if isinstance(self.error, EntryDenied):
+            return self.error.entry.id
+        return self.error.agent_id if isinstance(self.error, AgentBlocked) else None
 
     @property
     def used(self) -> Usage | None:
         """What the chat took. Of one whose client left, nobody knows, so that it counts as all that was held."""
         if self.answer is not None:
             return self.answer.used
-        is_gone = self.failure is not None and self.failure.error is None
-        return self.reservation.worst if is_gone and self.reservation and self.sent_seconds is not None else None
+        was_sent = self.upstream_seconds is not None
+        return self.reservation.worst if self.is_gone and was_sent and self.reservation else None
 
     @property
     def has_key(self) -> bool:
         """Whether the provider repeated the key that the gateway sends to it."""
         if self.answer is not None:
             return self.answer.reply.has_key
-        error = self.failure and self.failure.error
-        return isinstance(error, UpstreamRefused) and error.has_key
+        return isinstance(self.error, UpstreamRefused) and self.error.has_key
 
     def payees(self) -> frozenset[str]:
         """Return ids and names of the providers who may be paid: who answered, else all who may answer."""
@@ -196,7 +181,7 @@ class ChatExchange:
     def summary(self, now_seconds: float) -> ShieldSummary:
         """Return what a client reads about the shield."""
         result, action = self.outcome()
-        seconds = now_seconds - self.started_seconds - self.upstream_seconds
+        seconds = now_seconds - self.started_seconds - (self.upstream_seconds or 0.0)
         return ShieldSummary(result.verdict, result.score, action, max(0.0, seconds * 1000))
 
     def claimed_agent(self) -> str:
@@ -206,8 +191,8 @@ class ChatExchange:
 
     def agent(self) -> str | None:
         """Return the agent: the request's header, else its `user`, unless something was found in that."""
-        if self.failure is not None and isinstance(self.failure.error, AgentBlocked):
-            return self.failure.error.name
+        if isinstance(self.error, AgentBlocked):
+            return self.error.name
         user = self.request.prompt.user
         named = self.context.agent or (user and _unless_found(self, "user", user))
         return named[:MAX_AGENT_CHARS] if named else None
@@ -230,7 +215,7 @@ def sighting(exchange: ChatExchange, row: TrafficRow) -> Sighting:
         occurred_at=row.occurred_at,
         model=row.model,
         tools=tools,
-        blocked=exchange.failure is not None and isinstance(exchange.failure.error, AgentBlocked),
+        blocked=isinstance(exchange.error, AgentBlocked),
     )
 
 
@@ -263,7 +248,7 @@ def traffic_row(exchange: ChatExchange, id: str, *, occurred_at: int, now_second
         provider=provider.name if provider else None,
         direction=max(found, key=found.__getitem__) if found else None,
         action=action,
-        status=exchange.failure.status if exchange.failure else 200,
+        status=exchange.status,
         detections=tuple(detections),
         text_sha256=sha256,
         text_chars=chars,
@@ -271,7 +256,7 @@ def traffic_row(exchange: ChatExchange, id: str, *, occurred_at: int, now_second
         reply_tokens=reply.completion_tokens if reply else None,
         cost_microusd=exchange.used.microusd if exchange.used else None,
         elapsed_us=elapsed_us,
-        overhead_us=max(0, elapsed_us - round(exchange.upstream_seconds * 1_000_000)),
+        overhead_us=max(0, elapsed_us - round((exchange.upstream_seconds or 0.0) * 1_000_000)),
     )
 
 
@@ -283,10 +268,10 @@ def audit_details(exchange: ChatExchange, row: TrafficRow) -> Mapping[str, objec
         details["policy"] = exchange.principal.policy
     if exchange.has_key:
         details["provider_key_masked"] = True
-    if exchange.failure is not None and exchange.failure.denied_by is not None:
-        details["access_entry"] = exchange.failure.denied_by
-    if exchange.failure is not None and isinstance(exchange.failure.error, OverBudget):
-        details["budget"] = exchange.failure.error.standing.budget.id
+    if exchange.denied_by is not None:
+        details["access_entry"] = exchange.denied_by
+    if isinstance(exchange.error, OverBudget):
+        details["budget"] = exchange.error.standing.budget.id
     for direction, scan in exchange.scans():
         details[direction.value] = {
             "verdict": str(scan.result.verdict),
@@ -300,13 +285,10 @@ def audit_details(exchange: ChatExchange, row: TrafficRow) -> Mapping[str, objec
 def raise_alerts(alerts: Alerts, tx: Transaction, exchange: ChatExchange, row: TrafficRow) -> None:
     """Raise in `tx` one alert for each direction with a finding, for a repeated key, and for a denied access."""
     scans = [(direction, scan) for direction, scan in exchange.scans() if scan.result.verdict is not Verdict.ALLOW]
-    is_denied = exchange.failure is not None and exchange.failure.code == AccessDenied.code
+    is_denied = exchange.code == AccessDenied.code
     if not scans and not is_denied and not exchange.has_key:
         return
-    context, denied_by = (
-        replace(exchange.context, agent=exchange.agent()),
-        exchange.failure and exchange.failure.denied_by,
-    )
+    context, denied_by = replace(exchange.context, agent=exchange.agent()), exchange.denied_by
     raise_event = partial(
         alerts.raise_event, tx, occurred_at=row.occurred_at, context=context, principal=exchange.principal
     )
@@ -340,3 +322,31 @@ def raise_alerts(alerts: Alerts, tx: Transaction, exchange: ChatExchange, row: T
             occurred_at=row.occurred_at,
             direction=direction,
         )
+
+
+def count_chat(metrics: Metrics, exchange: ChatExchange, row: TrafficRow) -> None:
+    """Count a chat under the names of OpenTelemetry's conventions for generative AI, where they have one."""
+    if exchange.inbound is not None:
+        metrics.count("gateway_scans_total", source="chat", verdict=row.verdict)
+    metrics.observe("gateway_overhead_seconds", row.overhead_us / 1_000_000, operation=OPERATION)
+    for kind, tokens in (("prompt", row.prompt_tokens), ("reply", row.reply_tokens)):
+        metrics.count("gateway_tokens_total", tokens or 0, kind=kind)
+    if exchange.upstream_seconds is not None:
+        _count_sent(metrics, exchange, row, exchange.upstream_seconds)
+
+
+def _count_sent(metrics: Metrics, exchange: ChatExchange, row: TrafficRow, upstream_seconds: float) -> None:
+    outcome = "ok" if exchange.answer else "refused" if isinstance(exchange.error, UpstreamRefused) else "failed"
+    if not exchange.candidates[0].is_echo:
+        metrics.count("gateway_upstream_requests_total", outcome=outcome)
+        metrics.observe("gateway_upstream_seconds", upstream_seconds)
+    tokens = {"input": row.prompt_tokens, "output": row.reply_tokens}
+    is_counted = any(count is not None for count in tokens.values())
+    labels = {"gen_ai_operation_name": "chat", "gen_ai_provider_name": row.provider or ""}
+    # A caller may ask for any model, and labels must be few: one that nobody answered for is not named.
+    labels["gen_ai_request_model"] = row.model or "" if is_counted else ""
+    error_type = "" if is_counted else exchange.code or ""
+    metrics.observe("gen_ai_client_operation_duration_seconds", upstream_seconds, **labels, error_type=error_type)
+    for token_type, count in tokens.items():
+        if count is not None:
+            metrics.observe("gen_ai_client_token_usage", count, **labels, gen_ai_token_type=token_type)

@@ -90,14 +90,14 @@ class Spending:
         """Return the ids of the budgets that cover `spender`. `any` comes first."""
         return tuple(budget.id for budget in self._known if budget.covers(spender))
 
-    async def reserve(self, hold_id: str, budget_ids: Collection[str], worst: Usage) -> tuple[Held, ...]:
-        """Take `worst` from all these budgets under `hold_id`, or from none of them.
+    async def reserve(self, reservation: Reservation, budget_ids: Collection[str]) -> None:
+        """Take the worst case from all these budgets, or from none of them.
 
         Raises:
             OverBudget: one has less left. Nothing was taken. Of several, the one that waits longest.
             StoreUnavailable: nothing was taken.
         """
-        now_at = self._clock.now_at()
+        now_at, worst = self._clock.now_at(), reservation.worst
 
         def work(tx: Transaction) -> tuple[Held, ...]:
             standings = self._standings(tx, budget_ids, now_at)
@@ -111,25 +111,23 @@ class Spending:
                 raise OverBudget(max(short, key=lambda standing: standing.period.ends_at), now_at)
             for standing in standings:
                 amount = worst.amount(standing.budget.unit)
-                if self._store.budgets.reserve(tx, hold_id, standing, amount, now_at=now_at):
+                if self._store.budgets.reserve(tx, reservation.id, standing, amount, now_at=now_at):
                     self.end_alerts(tx, standing.budget.id, now_at, "A new period has begun.")
             return tuple(Held(standing.budget.id, standing.period.begins_at) for standing in standings)
 
-        return await self._store.db.write(work, is_durable=False)
+        reservation.held = await self._store.db.write(work, is_durable=False)
 
-    def settle(
-        self, tx: Transaction, hold_id: str, held: Collection[Held], used: Usage | None, providers: Collection[str]
-    ) -> None:
-        """Release in `tx` what was taken under `hold_id` and add `used`; None if nothing was used.
+    def settle(self, tx: Transaction, reservation: Reservation, used: Usage | None, providers: Collection[str]) -> None:
+        """Release in `tx` what was taken and add `used`; None if nothing was used.
 
         providers: ids and names of the providers that may be paid; a budget of another provider pays nothing. The job
         for orphans may have released the hold already.
         """
-        self._store.budgets.release(tx, hold_id)
+        self._store.budgets.release(tx, reservation.id)
         if used is None:
             return
         now_at = self._clock.now_at()
-        for one in held:
+        for one in reservation.held:
             budget = self._store.budgets.by_id(tx, one.budget_id)
             if budget is None or (budget.scope is BudgetScope.PROVIDER and budget.scope_value not in providers):
                 continue

@@ -12,6 +12,7 @@ from open_site import ATTACK, CHAT, KEYS, Site, open_site
 from gateway.domain.alerts import AlertFilter
 from gateway.domain.budgets import HOLD_SECONDS, Usage
 from gateway.domain.providers import MAX_TIMEOUT_SECONDS
+from gateway.services.spending import Reservation
 from gateway.strict_json import read_timestamp
 
 BUDGETS = "/api/budgets"
@@ -258,7 +259,8 @@ async def test_what_a_dead_process_held_is_given_back_and_settled_once(site: Sit
     made = await site.make(BUDGETS, limit=1000, unit="tokens")
     spending, db = site.gateway.spending, site.gateway.store.db
     assert spending.any()
-    held = await spending.reserve("hold_1", [made["id"]], Usage(400, None))
+    reservation = Reservation("hold_1", Usage(400, None))
+    await spending.reserve(reservation, [made["id"]])
     assert (await shown(site, made))["reserved"] == 400
     # A provider may take MAX_TIMEOUT_SECONDS: until then the request may still be under way.
     for age_seconds, reserved in ((0, 400), (MAX_TIMEOUT_SECONDS, 400), (HOLD_SECONDS + 1, 0)):
@@ -266,7 +268,7 @@ async def test_what_a_dead_process_held_is_given_back_and_settled_once(site: Sit
         await db.write(lambda tx, at=held_at: tx.execute("UPDATE budget_holds SET held_at = :at", {"at": at}))
         await spending.release_orphans()
         assert (await shown(site, made))["reserved"] == reserved
-    await db.write(lambda tx: spending.settle(tx, "hold_1", held, Usage(250, None), ()))
+    await db.write(lambda tx: spending.settle(tx, reservation, Usage(250, None), ()))
     stands = await shown(site, made)
     assert (stands["spent"], stands["reserved"]) == (250, 0)
 
