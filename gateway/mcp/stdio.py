@@ -7,7 +7,7 @@ a peer that sends nothing or reads nothing cannot keep the process from ending.
 import os
 import queue
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import suppress
 
@@ -24,46 +24,12 @@ from gateway.mcp.server import McpServer, is_long
 from gateway.signals import SignalReceiver
 
 LINE_BYTES = 8 * 1024 * 1024
+_TOO_LONG = f"Parse error: a message is at most {LINE_BYTES} bytes"
 RUNNING_CALLS = 64
 GRACE_SECONDS = 1.2  # clients kill what has not ended 2 seconds after the end of its input
-_CHUNK_BYTES = 65_536
+_BUFFER_BYTES = 65_536
 # Raised in a thread that outlives the event loop.
 _LOOP_ENDED = (RuntimeError, CancelledError, anyio.BrokenResourceError, anyio.ClosedResourceError)
-
-
-class Lines:
-    """Splits bytes into lines. Pure. A line over the limit gives one None, and the rest of it is dropped."""
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit_bytes = limit_bytes
-        self._begun = bytearray()
-        self._is_dropping = False
-
-    def feed(self, chunk: bytes) -> Iterator[bytes | None]:
-        """Yield the lines that `chunk` completes, without line breaks and without blank lines."""
-        parts = chunk.split(b"\n")
-        for part in parts[:-1]:
-            yield from self._add(part)
-            yield from self.finish()
-        yield from self._add(parts[-1])
-
-    def finish(self) -> Iterator[bytes | None]:
-        """Yield what follows the last line break."""
-        line = bytes(self._begun).strip(b" \t\r")
-        self._begun.clear()
-        self._is_dropping = False
-        if line:
-            yield line
-
-    def _add(self, part: bytes) -> Iterator[bytes | None]:
-        if self._is_dropping:
-            return
-        if len(self._begun) + len(part) > self._limit_bytes:
-            self._begun.clear()
-            self._is_dropping = True
-            yield None
-            return
-        self._begun += part
 
 
 class _Output:
@@ -97,19 +63,29 @@ class _Output:
             except OSError:  # the peer has closed its end
                 anyio.from_thread.run_sync(self._closed.set, token=self._token)
             finally:
-                _close(self._fd)
+                with suppress(OSError):
+                    os.close(self._fd)
 
 
-def _read(fd: int, chunks: MemoryObjectSendStream[bytes], end: Callable[[], None], token: EventLoopToken) -> None:
+def _read(fd: int, lines: MemoryObjectSendStream[bytes | None], end: Callable[[], None], token: EventLoopToken) -> None:
     """Pass on the input from a daemon thread that closes `fd`. end: called at the end of the input."""
-    try:
-        with suppress(*_LOOP_ENDED):
-            with suppress(OSError):  # a closed terminal or file: the end of the input
-                while chunk := os.read(fd, _CHUNK_BYTES):
-                    anyio.from_thread.run(chunks.send, chunk, token=token)
-            anyio.from_thread.run_sync(end, token=token)
-    finally:
-        _close(fd)
+    with suppress(*_LOOP_ENDED):
+        with suppress(OSError, ValueError):  # a closed terminal or file: the end of the input
+            for line in _lines(fd):
+                anyio.from_thread.run(lines.send, line, token=token)
+        anyio.from_thread.run_sync(end, token=token)
+
+
+def _lines(fd: int) -> Iterator[bytes | None]:
+    """Yield lines without white space around them, except blank lines. None: the line is over the limit."""
+    with open(fd, "rb", buffering=_BUFFER_BYTES) as file:
+        while line := file.readline(LINE_BYTES + 1):
+            if len(line) > LINE_BYTES and not line.endswith(b"\n"):
+                yield None
+                while line and not line.endswith(b"\n"):
+                    line = file.readline(_BUFFER_BYTES)
+            elif line := line.strip(b" \t\r\n"):
+                yield line
 
 
 def _own(fd: int) -> int:
@@ -118,11 +94,6 @@ def _own(fd: int) -> int:
         return os.dup(fd)
     except OSError:
         return -1
-
-
-def _close(fd: int) -> None:
-    with suppress(OSError):
-        os.close(fd)
 
 
 async def serve(
@@ -144,7 +115,7 @@ async def serve(
     if write_fd is None:
         os.dup2(2, 1)
     ended, closed = anyio.Event(), anyio.Event()
-    give, take = anyio.create_memory_object_stream[bytes](16)
+    give, take = anyio.create_memory_object_stream[bytes | None](1)
 
     def end() -> None:
         ending()
@@ -166,7 +137,7 @@ async def serve(
         group.cancel_scope.cancel()
 
 
-async def _converse(server: McpServer, output: _Output, chunks: MemoryObjectReceiveStream[bytes]) -> None:
+async def _converse(server: McpServer, output: _Output, lines: MemoryObjectReceiveStream[bytes | None]) -> None:
     """Answer line by line. Tool calls run concurrently, all other messages in order."""
     slots = anyio.Semaphore(RUNNING_CALLS)
 
@@ -182,28 +153,13 @@ async def _converse(server: McpServer, output: _Output, chunks: MemoryObjectRece
             slots.release()
 
     async with anyio.create_task_group() as calls:
-        async for message in _messages(chunks):
+        async for line in lines:
+            message = Invalid(None, jsonrpc.PARSE_ERROR, _TOO_LONG) if line is None else jsonrpc.parse(line)
             if is_long(message):
                 await slots.acquire()
                 calls.start_soon(call, message)
             else:
                 await respond(message)
-
-
-async def _messages(chunks: MemoryObjectReceiveStream[bytes]) -> AsyncGenerator[Message | Batch, None]:
-    """Yield messages to the end of the input, including one without a line break at the end."""
-    lines = Lines(LINE_BYTES)
-    async for chunk in chunks:
-        for line in lines.feed(chunk):
-            yield _parsed(line)
-    for line in lines.finish():
-        yield _parsed(line)
-
-
-def _parsed(line: bytes | None) -> Message | Batch:
-    if line is None:
-        return Invalid(None, jsonrpc.PARSE_ERROR, f"Parse error: a message is at most {LINE_BYTES} bytes")
-    return jsonrpc.parse(line)
 
 
 async def _end_on_signal(signals: SignalReceiver, end: Callable[[], None]) -> None:

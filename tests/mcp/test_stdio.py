@@ -13,27 +13,10 @@ import anyio.to_thread
 import pytest
 
 from gateway.mcp import stdio
-from gateway.mcp.stdio import Lines
 from gateway.signals import STOPS, SignalReceiver
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 WAIT = b'{"jsonrpc":"2.0","id":"w","method":"tools/call","params":{"name":"wait"}}'
-
-
-def cut(data: bytes, size: int, *, limit: int = 100) -> list[bytes | None]:
-    lines = Lines(limit)
-    found = [line for begin in range(0, len(data), size) for line in lines.feed(data[begin : begin + size])]
-    return found + list(lines.finish())
-
-
-@pytest.mark.parametrize("size", range(1, 30))
-def test_lines_are_the_same_wherever_the_bytes_are_cut(size: int) -> None:
-    assert cut(b"one\ntwo\r\n\n \t\r\nthree\nlast", size) == [b"one", b"two", b"three", b"last"]
-
-
-@pytest.mark.parametrize("size", [1, 7, 1000])
-def test_a_line_over_the_limit_is_dropped_once_and_the_next_is_whole(size: int) -> None:
-    assert cut(b"x" * 500 + b"\nnext\n" + b"y" * 101 + b"\n" + b"z" * 100, size) == [None, b"next", None, b"z" * 100]
 
 
 class Pipes:
@@ -116,6 +99,23 @@ async def test_a_line_without_end_is_refused_before_it_fills_the_memory(
         pipes.write(b"x" * 100, PING)
         assert (await pipes.read())["id"] == 1
         pipes.end()
+
+
+async def test_blank_lines_are_skipped_and_a_carriage_return_ends_a_line_too(peer: Any) -> None:
+    async with conversation(peer) as pipes:
+        pipes.write(b"", b" \t\r", PING + b"\r", b"", b"  " + PING.replace(b'"id":1', b'"id":2') + b" ")
+        assert [(await pipes.read())["id"] for _ in range(2)] == [1, 2]
+        pipes.end()
+
+
+async def test_only_the_lines_over_the_limit_are_refused_each_once(peer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stdio, "LINE_BYTES", len(PING))
+    async with conversation(peer) as pipes:
+        pipes.write(b"x" * 50_000, PING, b"y" * (len(PING) + 1), PING + b" ", PING)
+        assert [(await pipes.read())["id"] for _ in range(5)] == [None, 1, None, None, 1]
+        os.write(pipes.to_server, b"z" * 50_000)
+        pipes.end()
+        assert (await pipes.read())["id"] is None
 
 
 async def test_others_are_answered_while_a_tool_runs_and_a_cancelled_one_is_not(peer: Any) -> None:
