@@ -17,8 +17,6 @@ _SERVICE_KEY = "x-service-key"
 _KEY_HEADERS = (_SERVICE_KEY, "x-api-key", "api-key")
 _WITH_PORT = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([0-9.]{7,15}))(?::[0-9]{1,5})?")
 
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
 
 def api_keys(headers: Headers) -> tuple[str, ...]:
     """Return the different keys of a request, unchecked. A good request has one, an anonymous one none.
@@ -65,11 +63,7 @@ class Callers:
     """Finds the client of a request. trusted_proxies: networks whose X-Forwarded-For the gateway believes."""
 
     def __init__(self, trusted_proxies: Sequence[str]) -> None:
-        self._trusted: tuple[Network, ...] = tuple(ipaddress.ip_network(one, strict=False) for one in trusted_proxies)
-
-    def address(self, request: Request) -> str | None:
-        """Return the address of the client: the peer, or the one that trusted proxies name. None: no address."""
-        return self._client(request) or None
+        self._trusted = tuple(ipaddress.ip_network(one, strict=False) for one in trusted_proxies)
 
     def _client(self, request: Request) -> str:
         """Return the address of the client, or of the last proxy whose entry cannot be read."""
@@ -81,7 +75,7 @@ class Callers:
         # From the right: each entry was written by the next proxy, so only entries of trusted proxies count.
         for entry in reversed(forwarded.split(",")):
             text = _without_port(entry.strip())
-            if not _is_address(text):
+            if _parsed(text) is None:
                 return client
             client = text
             if not self._trusts(text):
@@ -110,10 +104,8 @@ class Callers:
         return self._trusts(plain_address(request.peer)) and request.headers.get("x-forwarded-proto") == "https"
 
     def _trusts(self, text: str) -> bool:
-        if not _is_address(text):
-            return False
-        address = ipaddress.ip_address(text)
-        return any(address in network for network in self._trusted if network.version == address.version)
+        address = _parsed(text)
+        return address is not None and any(address in network for network in self._trusted)
 
 
 def _without_port(text: str) -> str:
@@ -127,9 +119,8 @@ def plain_address(text: str) -> str:
     return text[len(_MAPPED) :] if text.startswith(_MAPPED) and "." in text else text
 
 
-def _is_address(text: str) -> bool:
+def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        ipaddress.ip_address(text)
+        return ipaddress.ip_address(text)
     except ValueError:
-        return False
-    return True
+        return None

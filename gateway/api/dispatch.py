@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from gateway.api.cors import Cors
 from gateway.api.credentials import Callers, sole_key
-from gateway.api.internal import InternalDoor
-from gateway.api.own_user import is_own_user, not_own_user
+from gateway.api.internal import InternalDoor, is_own_user, not_own_user
 from gateway.api.paths import not_served, routed_path
 from gateway.api.responses import Finisher, Headers, error_response, rate_headers, shaped_error, status_of
 from gateway.api.routes import Endpoint, make_router
@@ -60,7 +59,7 @@ class Dispatch:
             name = named(endpoint.operation.body_setting if endpoint else "max_body_bytes")
             error.message = f"The body is longer than {error.limit_bytes} bytes, the limit that {name} sets."
         request_id = self._new_id("req")
-        answer = self._finisher.finish(_refusal(error, request_id), request_id)
+        answer = self._finisher.finish(error_response(error, request_id=request_id), request_id)
         return answer if request is None else self._cors.complete(answer, request)
 
     async def check(self, request: Request) -> Response | None:
@@ -101,9 +100,8 @@ class Dispatch:
             if endpoint is not None and isinstance(error, RateExceeded):
                 call.rate = rate_headers(error.admission, is_openai=endpoint.operation.is_openai)
             self._note(error, request_id, endpoint)
+        if isinstance(error, GatewayError | HttpError):
             return error_response(error, request_id=request_id)
-        if isinstance(error, HttpError):
-            return _refusal(error, request_id)
         self._gateway.log.error(
             "internal error", error=error, request_id=request_id, route=endpoint.path if endpoint else None
         )
@@ -223,13 +221,3 @@ class _Call:
     endpoint: Endpoint | None = None
     rate: Headers = ()
     is_counted: bool = False
-
-
-def _refusal(error: HttpError, request_id: str) -> Response:
-    """Return the answer for an error of the HTTP package, whose codes are those of the API."""
-    headers = error.headers
-    if error.status in (429, 503) and not any(name.lower() == "retry-after" for name, _ in headers):
-        headers = (*headers, ("retry-after", "1"))
-    return shaped_error(
-        error.status, error.code, error.message, param=error.param, request_id=request_id, headers=headers
-    )

@@ -4,26 +4,15 @@ from collections.abc import Sequence
 from dataclasses import is_dataclass
 
 from gateway import __version__
-from gateway.api.openapi_schemas import (
-    CHAT_REPLY,
-    CHAT_REQUEST,
-    ERROR,
-    HEALTH,
-    JSON,
-    META,
-    MODEL,
-    MODELS,
-    PAGE,
-    TEXT,
-    closed,
-)
 from gateway.api.reading import IF_MATCH_PATTERN, names_of, path_fields
 from gateway.api.responses import STATUS_BY_CODE
+from gateway.codecs import WRITTEN_TIME_PATTERN
 from gateway.domain.report_text import CONTENT_TYPES as REPORT_TYPES
-from gateway.operations.operation import Answer, Door, Operation, Parameter
+from gateway.operations.operation import Answer, Door, Operation
 from gateway.schema import JsonSchema, json_schema
 from gateway.services.audit_export import CONTENT_TYPES as EXPORT_TYPES
 from gateway.settings import Settings
+from gateway.strict_json import INT64_HIGH, INT64_LOW
 
 _KEY_CODES = ("missing_api_key", "invalid_api_key", "key_revoked", "key_expired", "insufficient_scope", "rate_limited")
 _BODY_CODES = ("invalid_json", "body_too_large", "unsupported_media_type", "request_timeout")
@@ -32,12 +21,109 @@ _SESSION_CODES = ("not_signed_in", "permission_denied", "access_denied", "host_n
 _SIGN_IN_CODES = ("bad_credentials", "login_throttled", "csrf_failed", "access_denied", "host_not_allowed")
 _READING = ("GET", "HEAD")
 _ID: JsonSchema = {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}
+# What no record describes: the envelope, health, and the bodies of the OpenAI API. Of these the schemas state what the
+# gateway reads. It scans the rest and passes it on.
+_TEXT: JsonSchema = {"type": "string"}
+_NULL: JsonSchema = {"type": "null"}
+_COUNT: JsonSchema = {"type": "integer", "minimum": 0}
+_ANY: JsonSchema = {"$ref": "#/components/schemas/Json"}
+_TEXT_PARTS = ["text", "input_text", "output_text"]
+_REQUEST_ID: JsonSchema = {"type": "string", "pattern": "^req_[0-9A-HJKMNP-TV-Z]{26}$"}
+
+
+def _closed(**properties: JsonSchema) -> JsonSchema:
+    """Return the schema of an object with just these fields."""
+    return {"type": "object", "additionalProperties": False, "required": list(properties), "properties": properties}
+
+
+def _object(required: list[str], properties: JsonSchema) -> JsonSchema:
+    """Return the schema of an object that may have other fields as well."""
+    return {"type": "object", "required": required, "properties": properties, "additionalProperties": _ANY}
+
+
+_ERROR = _closed(
+    ok={"const": False},
+    error=_closed(
+        message=_TEXT,
+        type=_TEXT,
+        code={"type": "string", "enum": sorted(STATUS_BY_CODE)},
+        param={"anyOf": [_TEXT, _NULL]},
+        request_id=_REQUEST_ID,
+    ),
+)
+_META = _closed(
+    request_id=_REQUEST_ID, timestamp={"type": "string", "format": "date-time", "pattern": WRITTEN_TIME_PATTERN}
+)
+_PAGE = _closed(
+    limit=_COUNT,
+    count=_COUNT,
+    next={"anyOf": [_TEXT, _NULL], "description": "Give it back as `cursor` for the next page; null at the end."},
+)
+_JSON: JsonSchema = {
+    "description": "Any JSON value; what is written without a point and an exponent must be an integer of 64 bits.",
+    "anyOf": [
+        {"type": ["null", "boolean", "string"]},
+        {"type": "number"},
+        {"type": "array", "items": _ANY},
+        {"type": "object", "additionalProperties": _ANY},
+    ],
+}
+_PARTS: JsonSchema = {
+    "type": "array",
+    "items": {
+        "anyOf": [
+            _object(["type", "text"], {"type": {"enum": _TEXT_PARTS}, "text": _TEXT}),
+            _object(["type", "refusal"], {"type": {"const": "refusal"}, "refusal": _TEXT}),
+            _object(["type"], {"type": {"type": "string", "not": {"enum": [*_TEXT_PARTS, "refusal"]}}}),
+        ]
+    },
+}
+_MESSAGE: JsonSchema = {
+    "anyOf": [
+        _object(
+            ["role", "content"],
+            {"role": {"enum": ["system", "developer", "user", "tool"]}, "content": {"anyOf": [_TEXT, _PARTS]}},
+        ),
+        _object(["role"], {"role": {"enum": ["assistant", "function"]}, "content": {"anyOf": [_TEXT, _PARTS, _NULL]}}),
+    ]
+}
+_CHAT_REQUEST: JsonSchema = {
+    "description": "The request of the OpenAI API. Fields not listed here are scanned and passed on."
+} | _object(
+    ["model", "messages"],
+    {
+        "model": {"type": "string", "minLength": 1, "maxLength": 256},
+        "messages": {"type": "array", "minItems": 1, "items": _MESSAGE},
+        "max_tokens": {"anyOf": [{"type": "integer", "minimum": INT64_LOW, "maximum": INT64_HIGH}, _NULL]},
+        "stream": {"enum": [False, None], "description": "Streaming is not served in v1."},
+    },
+)
+_MODEL: JsonSchema = {"type": "object", "required": ["id"], "properties": {"id": _TEXT}}
 # Answers of operations that no record describes.
 _REPLIES: dict[str, JsonSchema] = {
-    "chat.completions": CHAT_REPLY,
-    "models.list": MODELS,
-    "models.show": MODEL,
-    "health": HEALTH,
+    "chat.completions": {
+        "type": "object",
+        "required": ["choices"],
+        "properties": {"id": _TEXT, "model": _TEXT, "choices": {"type": "array", "items": {"type": "object"}}},
+    },
+    "models.list": {
+        "type": "object",
+        "required": ["object", "data"],
+        "properties": {"object": {"const": "list"}, "data": {"type": "array", "items": _MODEL}},
+    },
+    "models.show": _MODEL,
+    "health": {
+        "type": "object",
+        "required": ["status", "name"],
+        "properties": {
+            "status": {"type": "string", "enum": ["ok", "degraded"]},
+            "name": _TEXT,
+            "version": _TEXT,
+            "archive_sha256": {"type": ["string", "null"], "pattern": "^[0-9a-f]{64}$"},
+            "uptime_seconds": {"type": "number", "minimum": 0},
+            "checks": {"type": "object", "additionalProperties": _TEXT},
+        },
+    },
     "openapi": {"type": "object"},
 }
 _MEDIA_TYPES: dict[str, tuple[str, ...]] = {
@@ -77,7 +163,7 @@ def document(operations: Sequence[Operation], settings: Settings) -> dict[str, o
                 "session": {"type": "apiKey", "in": "cookie", "name": "service_session"},
                 "csrf": {"type": "apiKey", "in": "header", "name": "X-CSRF-Token"},
             },
-            "schemas": {"Error": ERROR, "Meta": META, "Page": PAGE, "Json": JSON},
+            "schemas": {"Error": _ERROR, "Meta": _META, "Page": _PAGE, "Json": _JSON},
         },
     }
 
@@ -94,10 +180,7 @@ def _describe(operation: Operation, settings: Settings) -> dict[str, object]:
         "description": operation.summary + needs + opaque,
         "tags": [operation.name.split(".")[0]],
         "security": _security(operation, settings),
-        "parameters": [
-            *_route_parameters(operation),
-            *(_parameter(parameter) for parameter in operation.query if parameter.schema is not None),
-        ],
+        "parameters": _parameters(operation),
         "responses": _responses(operation),
     }
     body = _body(operation, settings)
@@ -120,34 +203,24 @@ def _security(operation: Operation, settings: Settings) -> list[dict[str, list[s
     return keys if operation.door is Door.KEY else [*keys, {}]
 
 
-def _route_parameters(operation: Operation) -> list[dict[str, object]]:
-    """Return what a row takes from its path and from `If-Match`."""
-    found: list[dict[str, object]] = [
-        {"name": name, "in": "path", "required": True, "description": "Its id.", "schema": _ID}
-        for name in path_fields(operation)
-    ]
+def _parameters(operation: Operation) -> list[dict[str, object]]:
+    """Return what a row takes from its path, from `If-Match` and from its query."""
+    given = [("path", name, True, "Its id.", _ID) for name in path_fields(operation)]
     if "version" in names_of(operation):
         about = "The version that is to be changed; any other is refused with 409."
-        schema = {"type": "string", "pattern": IF_MATCH_PATTERN}
-        found.append({"name": "If-Match", "in": "header", "required": False, "description": about, "schema": schema})
-    return found
-
-
-def _parameter(parameter: Parameter) -> dict[str, object]:
-    return {
-        "name": parameter.name,
-        "in": "query",
-        "required": parameter.is_required,
-        "description": parameter.about,
-        "schema": parameter.schema,
-    }
+        given.append(("header", "If-Match", False, about, {"type": "string", "pattern": IF_MATCH_PATTERN}))
+    given += [("query", one.name, one.is_required, one.about, one.schema) for one in operation.query if one.schema]
+    return [
+        {"name": name, "in": where, "required": is_required, "description": about, "schema": schema}
+        for where, name, is_required, about, schema in given
+    ]
 
 
 def _body(operation: Operation, settings: Settings) -> JsonSchema | None:
     if not _takes_body(operation):
         return None
     if operation.takes is None:
-        return CHAT_REQUEST
+        return _CHAT_REQUEST
     schema = json_schema(operation.takes)
     in_path = path_fields(operation)
     all_properties: JsonSchema = schema["properties"]  # type: ignore[assignment]
@@ -219,7 +292,7 @@ def _error(description: str) -> dict[str, object]:
 def _good(operation: Operation) -> JsonSchema:
     """Return the schema of the good answer, in its envelope if it has one."""
     if operation.gives is None:
-        return _REPLIES.get(operation.name, TEXT)
+        return _REPLIES.get(operation.name, _TEXT)
     if operation.schema is not None:
         inner = operation.schema()
     else:  # an object without a record has no schema of its own
@@ -228,6 +301,6 @@ def _good(operation: Operation) -> JsonSchema:
         return inner
     meta: JsonSchema = {"$ref": "#/components/schemas/Meta"}
     if operation.answer is Answer.DATA:
-        return closed(ok={"const": True}, data=inner, meta=meta)
+        return _closed(ok={"const": True}, data=inner, meta=meta)
     page: JsonSchema = {"$ref": "#/components/schemas/Page"}
-    return closed(ok={"const": True}, data={"type": "array", "items": inner}, meta=meta, page=page)
+    return _closed(ok={"const": True}, data={"type": "array", "items": inner}, meta=meta, page=page)

@@ -1,4 +1,4 @@
-"""The answers without an envelope that no service makes: health, metrics, and the OpenAPI document."""
+"""The answers without an envelope that are not of the OpenAI API: probes, files to download, and the live feed."""
 
 import sys
 
@@ -6,22 +6,33 @@ from gateway import __version__, bundle
 from gateway.api.openapi import document
 from gateway.api.responses import JSON, json_response
 from gateway.app import Gateway
+from gateway.auth.sessions import read_cookie
 from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.report_text import CONTENT_TYPES as REPORT_TYPES
+from gateway.domain.reports import ENDINGS
 from gateway.http.messages import Request, Response
+from gateway.http.sse import SSE_HEADERS, EventStream, render_event
 from gateway.metrics import CONTENT_TYPE
 from gateway.offload import ThreadOffload
+from gateway.operations.audit import ExportWanted
 from gateway.operations.every import DESCRIBED_OPERATIONS
-from gateway.operations.operation import ANONYMOUS
+from gateway.operations.operation import ANONYMOUS, ById
+from gateway.services.audit_export import CONTENT_TYPES as EXPORT_TYPES
+from gateway.services.feed import Watcher
 from gateway.services.health import HEALTHY
-from gateway.strict_json import write_json
+from gateway.store.feed import Item
+from gateway.strict_json import write_json, write_time
 
 SERVICE_NAME = "service"
 PYTHON = "{}.{}.{}".format(*sys.version_info[:3])
 _FINE = (HEALTHY, "not_configured", "unknown")
+# A document may load and run nothing. Its style is inline, because the file must be complete by itself.
+_DOCUMENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'none'"
+_FEED_BYTES = 256 * 1024
 
 
 class PlainEdge:
-    """Answers what probes and tools ask for."""
+    """Answers what programs ask for, and what browsers download or watch."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -59,3 +70,47 @@ class PlainEdge:
         metrics, matcher = self._gateway.metrics, self._gateway.shield.matcher
         metrics.gauge("gateway_build_info", 1, version=__version__, python=PYTHON, matcher=matcher)
         return Response(200, (("content-type", CONTENT_TYPE),), metrics.render().encode())
+
+    async def audit_export(
+        self, request: Request, who: Principal, context: RequestContext, wanted: ExportWanted
+    ) -> Response:
+        """Stream the audit log."""
+        pieces = await self._gateway.audit_export.begin(who, wanted, wanted.format, context)
+        name = f"audit-{write_time(self._gateway.clock.now_at())[:10]}.{wanted.format.value}"
+        return Response(200, _file_headers(EXPORT_TYPES[wanted.format], "attachment", name), stream=pieces)
+
+    async def report(self, request: Request, who: Principal, context: RequestContext, wanted: ById) -> Response:
+        """Send the document of one report."""
+        made = await self._gateway.reports.document(who, wanted.id)
+        report = made.report
+        name = f"{report.type.value}-{write_time(report.until_at)[:10]}.{ENDINGS[report.format]}"
+        return Response(200, _file_headers(REPORT_TYPES[report.format], "inline", name), made.document.encode())
+
+    async def feed(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
+        """Stream `hello`, then the `traffic` and `alert` events that the caller may see, until the session ends."""
+        token = read_cookie(request.headers.get("cookie")) if who.kind == "user" else None
+        stream = EventStream(lambda: self._gateway.feed.leave(watcher), limit_bytes=_FEED_BYTES)
+        watcher = Watcher(
+            principal=who,
+            send=lambda kind, row: stream.send(render_event(write_json(_shown(row)), kind)),
+            end=stream.end,
+            is_welcome=lambda: who.kind != "user" or self._gateway.signin.is_live(token),
+        )
+        await self._gateway.feed.join(watcher)
+        stream.send(render_event(b"{}", "hello"))
+        return Response(200, SSE_HEADERS, stream=stream, ends_with_peer=True)
+
+
+def _file_headers(content_type: str, disposition: str, name: str) -> tuple[tuple[str, str], ...]:
+    return (
+        ("content-type", content_type),
+        ("content-disposition", f'{disposition}; filename="{name}"'),
+        ("content-security-policy", _DOCUMENT_POLICY),
+    )
+
+
+def _shown(item: Item) -> dict[str, object]:
+    return {
+        name: write_time(value) if isinstance(value, int) and name.endswith("_at") else value
+        for name, value in item.items()
+    }

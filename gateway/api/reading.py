@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
+from typing import Any, cast
 
+from gateway.codecs import Now
 from gateway.errors import Conflict, InvalidRequest, UnsupportedMediaType
 from gateway.http.messages import Request
 from gateway.http.target import undo_escapes
 from gateway.operations.operation import Operation, Parameter
+from gateway.schema import decode
 from gateway.strict_json import read_json
 
 LARGE_BYTES = 65_536
@@ -68,40 +71,44 @@ def path_fields(operation: Operation) -> dict[str, int]:
 
 def names_of(operation: Operation) -> frozenset[str]:
     """Return the fields of the record that a row takes, except those that JSON does not show."""
-    given = fields(operation.takes) if operation.takes else ()  # type: ignore[arg-type]  # every record is a dataclass
-    return frozenset(one.name for one in given if one.metadata.get("json_name", one.name) is not None)
+    return frozenset(one.name for one in _fields(operation) if one.metadata.get("json_name", one.name) is not None)
 
 
-def body_reader(operation: Operation) -> Callable[[Request], object]:
-    """Return the function from a request to the object that the record of `operation` is decoded from.
+def _fields(operation: Operation) -> tuple[Field[Any], ...]:
+    return fields(cast(Any, operation.takes)) if operation.takes else ()
 
-    The object has the fields of the body, those of the path, and the version of `If-Match`. The body may be left out
-    when no field of it is required.
+
+def record_reader(operation: Operation, now: Now) -> Callable[[Request], object]:
+    """Return the function from a request to the record that `operation` takes. It refuses unknown parameters.
+
+    The fields are those of the path, and of the query or the body; the version may be that of `If-Match`. The body may
+    be left out when the path or `If-Match` can hold every required field.
     """
-    assert operation.takes is not None, operation.name
-    of_record = fields(operation.takes)  # type: ignore[arg-type]  # every record is a dataclass
-    in_path, names = path_fields(operation), names_of(operation)
-    has_version = "version" in names
-    if not in_path and not has_version:
-        return read_body
-    may_be_empty = all(
+    takes, in_path, has_version = operation.takes, path_fields(operation), "version" in names_of(operation)
+    parameters = {parameter.name: parameter for parameter in operation.query}
+    may_be_empty = bool(in_path or has_version) and all(
         field.default is not MISSING or field.default_factory is not MISSING
-        for field in of_record
+        for field in _fields(operation)
         if field.name not in in_path
     )
 
     def read(request: Request) -> object:
+        values = read_query(request.query, parameters, now_at=now()) if request.query else {}
+        if takes is None:
+            return None
+        segments = request.path.split("/")
+        of_path = {name: segments[index] for name, index in in_path.items()}
+        if parameters:
+            return takes(**values, **of_path)
         body = {} if may_be_empty and not request.body else read_body(request)
-        if not isinstance(body, dict):
-            return body
-        for name in in_path:
-            if name in body:
-                raise InvalidRequest(f"{name} is part of the path, and no field of the body.", param=name)
-        path = request.path.split("/")
-        merged = body | {name: path[index] for name, index in in_path.items()}
-        if has_version and (sent := request.headers.get("if-match")) is not None:
-            merged["version"] = _agreed(_version(sent), body.get("version"))
-        return merged
+        if isinstance(body, dict):
+            for name in in_path:
+                if name in body:
+                    raise InvalidRequest(f"{name} is part of the path, and no field of the body.", param=name)
+            body = body | of_path
+            if has_version and (sent := request.headers.get("if-match")) is not None:
+                body["version"] = _agreed(_version(sent), body.get("version"))
+        return decode(takes, body, now=now)
 
     return read
 

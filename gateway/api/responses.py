@@ -11,7 +11,7 @@ from gateway.auth.ratelimit import Admission
 from gateway.domain.paging import Page
 from gateway.errors import GatewayError
 from gateway.http.messages import Headers as RequestHeaders
-from gateway.http.messages import Response
+from gateway.http.messages import HttpError, Response
 from gateway.strict_json import write_json
 
 Headers = tuple[tuple[str, str], ...]
@@ -91,13 +91,16 @@ def envelope_response(
     return Response(status, JSON + headers, b'{"ok":true,"data":' + data + tail)
 
 
-def error_response(error: GatewayError, *, request_id: str, headers: Headers = ()) -> Response:
+def error_response(error: GatewayError | HttpError, *, request_id: str, headers: Headers = ()) -> Response:
     """Return an error in the one shape, with the headers that its status requires."""
-    status = status_of(error.code)
+    if isinstance(error, HttpError):
+        status, wait_seconds, headers = error.status, None, error.headers + headers
+    else:
+        status, wait_seconds = status_of(error.code), error.retry_after_seconds
     if status == 401:
         headers = (*headers, ("www-authenticate", "Bearer"))
-    if status in _ALWAYS_RETRY or error.retry_after_seconds is not None:
-        headers = (*headers, ("retry-after", str(max(1, error.retry_after_seconds or 1))))
+    if (status in _ALWAYS_RETRY or wait_seconds is not None) and "retry-after" not in dict(headers):
+        headers = (*headers, ("retry-after", str(max(1, wait_seconds or 1))))
     return shaped_error(status, error.code, error.message, param=error.param, request_id=request_id, headers=headers)
 
 

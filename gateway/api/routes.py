@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from gateway.api.chat import ChatEdge
-from gateway.api.documents import DocumentEdge
-from gateway.api.feed import FeedEdge
 from gateway.api.plain import PlainEdge
-from gateway.api.reading import LARGE_BYTES, body_reader, path_fields, read_query
+from gateway.api.reading import LARGE_BYTES, record_reader
 from gateway.api.responses import envelope_response, json_response
 from gateway.api.signin import SignInEdge
 from gateway.api.static import StaticEdge
@@ -20,7 +18,7 @@ from gateway.http.router import Router
 from gateway.offload import ThreadOffload
 from gateway.operations.every import ALL_OPERATIONS
 from gateway.operations.operation import Answer, Door, Operation
-from gateway.schema import decode, encode
+from gateway.schema import encode
 from gateway.strict_json import write_json, write_time
 
 Handler = Callable[[Request, Principal, RequestContext], Awaitable[Response]]
@@ -71,8 +69,7 @@ def make_router(gateway: Gateway) -> Router[Endpoint]:
 
 def _edges(gateway: Gateway) -> Mapping[str, Edge]:
     """Return what answers the operations without a call, by name."""
-    plain, chat, signin = PlainEdge(gateway), ChatEdge(gateway), SignInEdge(gateway)
-    documents, static = DocumentEdge(gateway), StaticEdge()
+    plain, chat, signin, static = PlainEdge(gateway), ChatEdge(gateway), SignInEdge(gateway), StaticEdge()
     return {
         "chat.completions": chat.complete,
         "models.list": chat.models,
@@ -85,42 +82,13 @@ def _edges(gateway: Gateway) -> Mapping[str, Edge]:
         "auth.logout": signin.logout,
         "auth.password": signin.password,
         "sessions.end_all": signin.end_all,
-        "audit.export": documents.audit_export,
-        "reports.document": documents.report,
-        "feed": FeedEdge(gateway).watch,
+        "audit.export": plain.audit_export,
+        "reports.document": plain.report,
+        "feed": plain.feed,
         "dashboard.page": static.page,
         "dashboard.file": static.file,
         "dashboard.module": static.file,
     }
-
-
-def _taking(gateway: Gateway, operation: Operation) -> Callable[[Request], object]:
-    """Return the function that reads the record of an operation from a request. Unknown parameters are refused."""
-    parameters = {parameter.name: parameter for parameter in operation.query}
-    clock = gateway.clock
-    if operation.takes is None or parameters:
-        make = operation.takes
-        in_path = path_fields(operation)
-
-        def take_query(request: Request) -> object:
-            values = read_query(request.query, parameters, now_at=clock.now_at()) if request.query else {}
-            if make is None:
-                return None
-            if in_path:
-                path = request.path.split("/")
-                values |= {name: path[index] for name, index in in_path.items()}
-            return make(**values)
-
-        return take_query
-    takes = operation.takes
-    read = body_reader(operation)
-
-    def take_body(request: Request) -> object:
-        if request.query:
-            read_query(request.query, parameters, now_at=0)
-        return decode(takes, read(request), now=clock.now_at)
-
-    return take_body
 
 
 def _on_edge(gateway: Gateway, operation: Operation, edge: Edge) -> Handler:
@@ -128,7 +96,7 @@ def _on_edge(gateway: Gateway, operation: Operation, edge: Edge) -> Handler:
 
     OpenAI clients add query parameters of their own, so the gateway does not check the query of these operations.
     """
-    take = (lambda request: None) if operation.is_openai else _taking(gateway, operation)
+    take = (lambda request: None) if operation.is_openai else record_reader(operation, gateway.clock.now_at)
     return lambda request, who, context: edge(request, who, context, take(request))
 
 
@@ -137,7 +105,7 @@ def _calling(gateway: Gateway, operation: Operation) -> Handler:
     call, gives, clock = operation.call, operation.gives, gateway.clock
     if call is None or gives is None:
         raise ValueError(f"{operation.name} must say what it calls and gives")
-    take = _taking(gateway, operation)
+    take = record_reader(operation, clock.now_at)
     write = operation.write or encode
     status = operation.status
     is_page, is_bare = operation.answer is Answer.PAGE, operation.answer is Answer.BARE

@@ -71,11 +71,11 @@ def test_two_authorization_headers_make_no_key() -> None:
 def test_forwarded_address_counts_from_trusted_proxies_only(peer: str, forwarded: str | None, address: str) -> None:
     callers = Callers(("10.0.0.0/8", "fd00::/8"))
     made = request(peer) if forwarded is None else request(peer, x_forwarded_for=forwarded)
-    assert callers.address(made) == address
+    assert callers.context(made, "req_1").ip == address
 
 
 def test_without_trusted_proxies_the_peer_is_the_client() -> None:
-    assert Callers(()).address(request("::ffff:192.0.2.1", x_forwarded_for="198.51.100.7")) == "192.0.2.1"
+    assert Callers(()).context(request("::ffff:192.0.2.1", x_forwarded_for="198.51.100.7"), "req_1").ip == "192.0.2.1"
 
 
 @pytest.mark.parametrize(
