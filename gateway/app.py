@@ -22,10 +22,8 @@ from gateway.services.access_list import AccessList
 from gateway.services.agent_discovery import AgentDiscovery
 from gateway.services.agents import Agents
 from gateway.services.alerts import Alerts
-from gateway.services.archive_check import ArchiveCheck
 from gateway.services.audit import Audit
 from gateway.services.audit_chain import AuditChain
-from gateway.services.audit_export import AuditExport
 from gateway.services.authentication import Authentication
 from gateway.services.budgets import Budgets
 from gateway.services.chat import Chat
@@ -259,12 +257,10 @@ class Gateway(Lasting):
             settings=settings, shield=shield, store=store, audit=audit, clock=clock, ids=ids, running=self.running
         )
         self.audit_chain = AuditChain(store=store, clock=clock, audit=audit, alerts=alerts)
-        self.audit_export = AuditExport(store=store, audit=audit)
         self.reports = Reports(store=store, clock=clock, ids=ids, audit=audit, scores=self.trust_audits.point)
         self.report_schedules = ReportSchedules(store=store, clock=clock, ids=ids, audit=audit)
         self.runtime_settings = RuntimeSettings(store=store, audit=audit, settings=settings)
         self.retention = Retention(store=store, clock=clock, audit=audit, days=self.runtime_settings.days)
-        self.archive_check = ArchiveCheck(store=store, clock=clock, alerts=alerts)
 
     def _make_fleet(self, client: Client) -> None:
         """Make what tells other gateways how this one is, and asks them."""

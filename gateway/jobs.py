@@ -7,6 +7,7 @@ from enum import Enum
 import anyio
 
 from gateway.app import Gateway
+from gateway.services.archive_check import check_archive
 
 
 class By(Enum):
@@ -65,7 +66,13 @@ JOBS = (
     Job("note_running", 15.0, lambda gateway: gateway.running.save(), by=By.ONE, first_seconds=0.2),
     Job("ask_peers", 15.0, lambda gateway: gateway.fleet_peers.ask_all(), by=By.ONE, first_seconds=1.0),
     Job("prune", 600.0, lambda gateway: gateway.retention.prune(), by=By.ONE, first_seconds=9.0),
-    Job("watch_archive", 3600.0, lambda gateway: gateway.archive_check.run(), by=By.ONE, first_seconds=7.0),
+    Job(
+        "watch_archive",
+        3600.0,
+        lambda gateway: check_archive(gateway.store, gateway.clock, gateway.alerts),
+        by=By.ONE,
+        first_seconds=7.0,
+    ),
     Job(
         "sum_traffic",
         1.0,

@@ -23,7 +23,7 @@ from gateway.domain.audit import AuditFilter
 from gateway.domain.principals import RequestContext, local
 from gateway.log import Log
 from gateway.services.audit import Audit
-from gateway.services.audit_export import AuditExport, ExportFormat
+from gateway.services.audit_export import ExportFormat, export
 from gateway.store.store import Store, open_store
 
 ACTIONS = ("chat_completed", "shield_scan_block", "api_key_refused", "policy_changed")
@@ -100,9 +100,8 @@ async def run(count: int, folder: str) -> int:
         f"memory {before:.0f} -> {peak_mib():.0f} MiB"
     )
     begin, size = time.perf_counter(), 0
-    export = AuditExport(store=store, audit=audit)
     context = RequestContext(request_id="req_bench")
-    async for piece in await export.begin(local("bench"), AuditFilter(), ExportFormat.JSONL, context):
+    async for piece in await export(store, audit, local("bench"), AuditFilter(), ExportFormat.JSONL, context):
         size += len(piece)
     print(f"export: {size >> 20} MiB of JSON lines in {time.perf_counter() - begin:.1f} s, memory {peak_mib():.0f} MiB")
     await store.aclose()

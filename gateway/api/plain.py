@@ -18,6 +18,7 @@ from gateway.operations.audit import ExportWanted
 from gateway.operations.every import DESCRIBED_OPERATIONS
 from gateway.operations.operation import ANONYMOUS, ById
 from gateway.services.audit_export import CONTENT_TYPES as EXPORT_TYPES
+from gateway.services.audit_export import export
 from gateway.services.feed import Watcher
 from gateway.services.health import HEALTHY
 from gateway.store.feed import Item
@@ -75,7 +76,7 @@ class PlainEdge:
         self, request: Request, who: Principal, context: RequestContext, wanted: ExportWanted
     ) -> Response:
         """Stream the audit log."""
-        pieces = await self._gateway.audit_export.begin(who, wanted, wanted.format, context)
+        pieces = await export(self._gateway.store, self._gateway.audit, who, wanted, wanted.format, context)
         name = f"audit-{write_time(self._gateway.clock.now_at())[:10]}.{wanted.format.value}"
         return Response(200, _file_headers(EXPORT_TYPES[wanted.format], "attachment", name), stream=pieces)
 

@@ -3,6 +3,7 @@
 import argparse
 import os
 import shlex
+from functools import partial
 
 import anyio
 
@@ -13,8 +14,7 @@ from gateway.clock import SystemClock, SystemIds
 from gateway.domain.principals import local
 from gateway.errors import SetupError
 from gateway.services import backup as backups
-from gateway.services.backup import Backups
-from gateway.services.backup_revivals import Change, Revivals
+from gateway.services.backup_revivals import Change, Revivals, opened
 
 
 @command(
@@ -29,8 +29,15 @@ def _backup(options: argparse.Namespace, console: Console) -> int:
     _need_folder(options)
 
     async def work(gateway: Gateway) -> int:
-        maker = Backups(store=gateway.store, clock=gateway.clock, ids=gateway.ids, log=gateway.log, audit=gateway.audit)
-        made = await maker.make(local("cli"), options.file, context(gateway))
+        made = await backups.back_up(
+            local("cli"),
+            options.file,
+            context(gateway),
+            store=gateway.store,
+            audit=gateway.audit,
+            clock=gateway.clock,
+            opener=partial(opened, clock=gateway.clock, ids=gateway.ids, log=gateway.log),
+        )
         if options.json:
             written = {"file": made.path, "bytes": made.file_bytes, "sha256": made.sha256}
             about = {name: getattr(made.about, name) for name in ("version", "schema", "seq", "hash")}
@@ -62,6 +69,7 @@ def _restore(options: argparse.Namespace, console: Console) -> int:
         raise SetupError("there is nothing to restore to in :memory:, name a folder with --data-dir")
     compose.make_data_dir(config.data_dir)
     clock = SystemClock()
+    ids = SystemIds(clock)
 
     async def run() -> backups.Restored:
         return await backups.restore(
@@ -71,8 +79,8 @@ def _restore(options: argparse.Namespace, console: Console) -> int:
             force=options.force,
             revoke_newer=options.revoke_newer,
             clock=clock,
-            ids=SystemIds(clock),
-            log=make_log(config),
+            ids=ids,
+            opener=partial(opened, clock=clock, ids=ids, log=make_log(config)),
         )
 
     done = anyio.run(run)

@@ -12,7 +12,7 @@ from gateway.domain.audit import AuditFilter
 from gateway.domain.principals import local, read_request_id
 from gateway.domain.reports import ReportFormat, ReportType
 from gateway.errors import SetupError
-from gateway.services.audit_export import ExportFormat
+from gateway.services.audit_export import ExportFormat, export
 from gateway.services.reports import NewReport
 
 
@@ -58,7 +58,8 @@ def _audit_export(options: argparse.Namespace, console: Console) -> int:
     )
 
     async def work(gateway: Gateway) -> int:
-        pieces = await gateway.audit_export.begin(local("cli"), wanted, ExportFormat(options.format), context(gateway))
+        form = ExportFormat(options.format)
+        pieces = await export(gateway.store, gateway.audit, local("cli"), wanted, form, context(gateway))
         with _private_file(options.output) if options.output else nullcontext(console.out) as out:
             async for piece in pieces:
                 out.write(piece.decode())

@@ -16,7 +16,6 @@ from gateway.clock import Clock
 from gateway.domain.alerts import AlertSource
 from gateway.services.alerts import Alerts
 from gateway.shield.detections import Severity
-from gateway.store.database import Transaction
 from gateway.store.store import Store
 
 MANIFEST = "META/manifest.json"
@@ -70,32 +69,25 @@ def archive_problem(path: str | None) -> str | None:
     return "; ".join(problems[:_MOST_PROBLEMS])
 
 
-class ArchiveCheck:
-    """Checks the archive that this program was started from. A checkout has no manifest and is not checked."""
+async def check_archive(store: Store, clock: Clock, alerts: Alerts) -> None:
+    """Raise an alert if the archive of this program was changed; resolve the alert if it matches again.
 
-    def __init__(self, *, store: Store, clock: Clock, alerts: Alerts) -> None:
-        self._store = store
-        self._clock = clock
-        self._alerts = alerts
-
-    async def run(self) -> None:
-        """Raise an alert if the archive was changed; resolve the alert if it matches again."""
-        problem = await anyio.to_thread.run_sync(archive_problem, bundle.archive_path())
-        if problem is None:
-            return
-
-        def work(tx: Transaction) -> None:
-            self._alerts.raise_or_end(
-                tx,
-                bool(problem),
-                source=AlertSource.INTEGRITY,
-                rule=RULE,
-                severity=Severity.CRITICAL,
-                title="The program on the disk was changed",
-                description=problem,
-                resolution="The archive is as its manifest says.",
-                subject=self._store.instance_id,
-                occurred_at=self._clock.now_at(),
-            )
-
-        await self._store.db.write(work)
+    A checkout has no manifest and is not checked.
+    """
+    problem = await anyio.to_thread.run_sync(archive_problem, bundle.archive_path())
+    if problem is None:
+        return
+    await store.db.write(
+        lambda tx: alerts.raise_or_end(
+            tx,
+            bool(problem),
+            source=AlertSource.INTEGRITY,
+            rule=RULE,
+            severity=Severity.CRITICAL,
+            title="The program on the disk was changed",
+            description=problem,
+            resolution="The archive is as its manifest says.",
+            subject=store.instance_id,
+            occurred_at=clock.now_at(),
+        )
+    )

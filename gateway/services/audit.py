@@ -116,14 +116,15 @@ class Audit:
         principal: Principal | None,
         context: RequestContext | None,
         kind: str,
-        id: str,
+        id: str | None,
         **more: Any,
     ) -> None:
         """Append to `tx` the event that `principal`, or without one the gateway itself, did `action` to a record.
 
         kind: its resource type, such as ``policy``. more: for `event`, without secrets, such as `before` or `details`.
         """
-        what = {"source": source_of(principal), "resource_type": kind} | more
+        source = "gateway" if principal is None else principal.id if principal.kind == "local" else "api"
+        what = {"source": source, "resource_type": kind} | more
         self.append(tx, self.event(action, principal=principal, request=context, resource_id=id, **what))
 
     async def commit(self, work: Callable[[Transaction], T], *, is_plain: bool = False) -> T:
@@ -162,11 +163,7 @@ class Audit:
         return await self.commit(changing)
 
     async def record(self, event: AuditEvent) -> AuditEvent:
-        """Append `event` by itself and return once it is on the disk.
-
-        Raises:
-            AuditUnavailable: the event was not written.
-        """
+        """Append `event` by itself and return once it is on the disk. Raises AuditUnavailable if it was not written."""
         return await self.commit(lambda tx: self._store.audit.append(tx, event))
 
     def record_behind(self, event: AuditEvent) -> None:
@@ -175,11 +172,7 @@ class Audit:
             self._store.db.write_behind(lambda tx: self._store.audit.append(tx, event))
 
     async def page(self, wanted: AuditFilter) -> Page[AuditEvent]:
-        """List events, newest first.
-
-        Raises:
-            InvalidRequest: a bound or the cursor of `wanted` is not valid.
-        """
+        """List events, newest first. Raises InvalidRequest for a bound or cursor of `wanted` that is not valid."""
         return await self._store.db.read(lambda tx: self._store.audit.page(tx, wanted))
 
     async def verify(self) -> ChainReport:
@@ -192,19 +185,16 @@ class Audit:
         instances = {*await self._store.db.read(self._store.audit.instances), self._store.instance_id}
         for instance_id in sorted(instances):
             beginning = await self._store.db.read(partial(self._store.audit.beginning, instance_id=instance_id))
-            _, report = await self.follow(instance_id, beginning)
+            report = await self.follow(instance_id, beginning)
             events += report.events
             if not report.ok:
                 return replace(report, events=events)
         return ChainReport(True, events)
 
-    async def follow(
-        self, instance_id: str, position: ChainHead, most: int | None = None
-    ) -> tuple[ChainHead, ChainReport]:
+    async def follow(self, instance_id: str, position: ChainHead, most: int | None = None) -> ChainReport:
         """Verify a chain from `position` to its end, or until about `most` events were read.
 
-        Returns the last good link and the report. The end of this gateway's chain must match the file beside the
-        database.
+        The end of this gateway's chain must match the file beside the database.
         """
         recorded = self._store.headfile.read(instance_id) if instance_id == self._store.instance_id else None
         events, size = 0, _CHUNK_EVENTS
@@ -217,12 +207,12 @@ class Audit:
             except UnreadableRow:
                 if size == 1:
                     seq = before.seq + 1
-                    return before, ChainReport(False, events, seq, f"event {seq} cannot be read")
+                    return ChainReport(False, events, seq, f"event {seq} cannot be read")
                 size = 1  # one at a time, until the event that cannot be read
                 continue
             events += report.events
             if not report.ok or position == before or (most is not None and events >= most):
-                return position, replace(report, events=events)
+                return replace(report, events=events)
 
     def _verify_chunk(
         self, instance_id: str, start: ChainHead, recorded: ChainHead | None, limit: int, tx: Transaction
@@ -244,13 +234,6 @@ class Audit:
             elif recorded is not None and recorded.seq > position.seq:
                 reason = f"the events after {position.seq} are missing: a later end was noted beside the database"
         return position, report if reason is None else ChainReport(False, report.events, broken_seq, reason)
-
-
-def source_of(principal: Principal | None) -> str:
-    """Return the source of events of `principal`: ``api``, the local program, or without one the gateway."""
-    if principal is None:
-        return "gateway"
-    return principal.id if principal.kind == "local" else "api"
 
 
 def _text(text: str | None, chars: int = _TEXT_CHARS) -> str | None:

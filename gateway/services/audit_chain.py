@@ -61,7 +61,7 @@ class AuditChain:
         """Check the events after the newest checkpoint, and that each checkpoint shown still matches its event."""
         instance_id = self._store.instance_id
         begin = await self._store.db.read(lambda tx: self._begin(tx, instance_id))
-        _, report = await self._audit.follow(instance_id, begin, most)
+        report = await self._audit.follow(instance_id, begin, most)
         is_complete = most is None or report.events < most
 
         def work(tx: Transaction) -> ChainStatus:

@@ -8,13 +8,13 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import fields
 from enum import StrEnum
+from functools import partial
 
 from gateway.domain.audit import AuditEvent, AuditFilter
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.tables import csv_lines
 from gateway.schema import encode
-from gateway.services.audit import Audit, source_of
-from gateway.store.database import Transaction
+from gateway.services.audit import Audit
 from gateway.store.store import Store
 from gateway.strict_json import write_json
 
@@ -35,62 +35,40 @@ CONTENT_TYPES = {
 }
 
 
-class AuditExport:
-    """Exports the audit log."""
+async def export(
+    store: Store, audit: Audit, principal: Principal, wanted: AuditFilter, form: ExportFormat, context: RequestContext
+) -> AsyncIterator[bytes]:
+    """Record the export in the log, then return its chunks. The event of the export is the last one it can hold.
 
-    def __init__(self, *, store: Store, audit: Audit) -> None:
-        self._store = store
-        self._audit = audit
-
-    async def begin(
-        self, principal: Principal, wanted: AuditFilter, form: ExportFormat, context: RequestContext
-    ) -> AsyncIterator[bytes]:
-        """Record the export in the log, then return its chunks. The event of the export is the last one it can hold.
-
-        Raises:
-            InvalidRequest: a text of the filter is not valid. AuditUnavailable: the export could not be recorded.
-        """
-        await self._store.db.read(lambda tx: self._store.audit.after(tx, 0, wanted, limit=1))
-        names = [one.name for one in fields(AuditFilter) if one.name not in ("limit", "cursor")]
-        used = {name: value for name in names if (value := getattr(wanted, name)) not in (None, ())}
-        event = self._audit.event(
-            "audit_exported",
-            source=source_of(principal),
-            principal=principal,
-            request=context,
-            resource_type="audit",
-            details={"format": form.value, "filter": used},
-        )
-        await self._audit.record(event)
-        last = await self._store.db.read(self._store.audit.newest_position)
-        return self._chunks(wanted, form, last)
-
-    async def _chunks(self, wanted: AuditFilter, form: ExportFormat, last: int) -> AsyncIterator[bytes]:
-        position = 0
-        if form is ExportFormat.CSV:
-            yield csv_lines([_NAMES]).encode()
-        while True:
-
-            def work(tx: Transaction, start: int = position) -> tuple[tuple[int, AuditEvent], ...]:
-                return self._store.audit.after(tx, start, wanted, limit=PAGE_EVENTS)
-
-            rows = await self._store.db.read(work)
-            events = [event for at, event in rows if at <= last]
-            if events:
-                yield as_csv(events) if form is ExportFormat.CSV else as_lines(events)
-            if len(events) < PAGE_EVENTS:
-                return
-            position = rows[-1][0]
+    Raises:
+        InvalidRequest: a text of the filter is not valid. AuditUnavailable: the export could not be recorded.
+    """
+    await store.db.read(lambda tx: store.audit.after(tx, 0, wanted, limit=1))
+    names = [one.name for one in fields(AuditFilter) if one.name not in ("limit", "cursor")]
+    used = {name: value for name in names if (value := getattr(wanted, name)) not in (None, ())}
+    details = {"format": form.value, "filter": used}
+    await audit.commit(
+        lambda tx: audit.append_change(tx, "audit_exported", principal, context, "audit", None, details=details)
+    )
+    last = await store.db.read(store.audit.newest_position)
+    return _chunks(store, wanted, form, last)
 
 
-def as_lines(events: list[AuditEvent]) -> bytes:
-    """Return one JSON object a line, in the form of the API."""
-    return b"".join(write_json(encode(event)) + b"\n" for event in events)
-
-
-def as_csv(events: list[AuditEvent]) -> bytes:
-    """Return one row an event, with objects as JSON in their cell. A spreadsheet reads no cell as a formula."""
-    return csv_lines([[_cell(shown[name]) for name in _NAMES] for shown in map(encode, events)]).encode()
+async def _chunks(store: Store, wanted: AuditFilter, form: ExportFormat, last: int) -> AsyncIterator[bytes]:
+    """Yield JSON lines in the form of the API, or CSV rows whose cells hold objects as JSON."""
+    position = 0
+    if form is ExportFormat.CSV:
+        yield csv_lines([_NAMES]).encode()
+    while True:
+        rows = await store.db.read(partial(store.audit.after, position=position, wanted=wanted, limit=PAGE_EVENTS))
+        events = [encode(event) for at, event in rows if at <= last]
+        if events and form is ExportFormat.CSV:
+            yield csv_lines([[_cell(event[name]) for name in _NAMES] for event in events]).encode()
+        elif events:
+            yield b"".join(write_json(event) + b"\n" for event in events)
+        if len(events) < PAGE_EVENTS:
+            return
+        position = rows[-1][0]
 
 
 def _cell(value: object) -> object:

@@ -6,11 +6,9 @@ database. A backup that cannot be restored is found when it is made.
 
 import json
 import os
-import shutil
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from tempfile import TemporaryDirectory
 
 from anyio import to_thread
 
@@ -19,10 +17,9 @@ from gateway.clock import Clock, Ids
 from gateway.domain.audit import ChainHead, ChainReport
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import SetupError
-from gateway.log import Log
 from gateway.services.audit import Audit
 from gateway.services.backup_file import DATABASE, FORMAT, About, pack, sha256, unpack
-from gateway.services.backup_revivals import Revivals, opened, present_in, settle
+from gateway.services.backup_revivals import Opener, Revivals, present_in, settle
 from gateway.store import database_file
 from gateway.store.filelock import sync
 from gateway.store.migrations import schema_number
@@ -53,59 +50,52 @@ class Restored:
     revivals: Revivals
 
 
-class Backups:
-    """Makes backups of an open store."""
+async def back_up(
+    principal: Principal,
+    path: str,
+    context: RequestContext,
+    *,
+    store: Store,
+    audit: Audit,
+    clock: Clock,
+    opener: Opener,
+) -> BackedUp:
+    """Write a backup of the database as it is now to the new file `path` (0600).
 
-    def __init__(self, *, store: Store, clock: Clock, ids: Ids, log: Log, audit: Audit) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
-        self._log = log
-        self._audit = audit
+    The audit event is committed first, so that the backup holds it. opener: opens the copy that is verified.
 
-    async def make(self, principal: Principal, path: str, context: RequestContext) -> BackedUp:
-        """Write a backup of the database as it is now to the new file `path` (0600).
-
-        The audit event is committed first, so that the backup holds it.
-
-        Raises:
-            SetupError: the file exists or cannot be written, or the copy is damaged. No partial file is left.
-            AuditUnavailable: no backup was made.
-        """
-        _refuse_existing(path)
-        name, details = os.path.basename(path), {"version": __version__}
-        await self._audit.commit(
-            lambda tx: self._audit.append_change(
-                tx, "backup_created", principal, context, "backup", name, details=details
+    Raises:
+        SetupError: the file exists or cannot be written, or the copy is damaged. No partial file is left.
+        AuditUnavailable: no backup was made.
+    """
+    _refuse_existing(path)
+    name, details = os.path.basename(path), {"version": __version__}
+    await audit.commit(
+        lambda tx: audit.append_change(tx, "backup_created", principal, context, "backup", name, details=details)
+    )
+    try:
+        with _scratch(path) as folder:
+            copy, packed = f"{folder}/{DATABASE}", f"{folder}/backup"
+            await to_thread.run_sync(store.db.copy_to, copy)
+            found = await _inspect(copy, opener)
+            digest, size = await to_thread.run_sync(sha256, copy)
+            about = About(
+                format=FORMAT,
+                version=__version__,
+                made_at=write_time(clock.now_at()),
+                schema=found.schema,
+                instance_id=found.instance_id,
+                seq=found.head.seq,
+                hash=found.head.hash,
+                database_bytes=size,
+                database_sha256=digest,
             )
-        )
-        try:
-            with _scratch(path, self._ids) as folder:
-                return await self._make(path, folder)
-        except OSError as error:
-            raise SetupError(f"The backup {path} cannot be written: {error.strerror or error}.") from error
-
-    async def _make(self, path: str, folder: str) -> BackedUp:
-        copy = f"{folder}/{DATABASE}"
-        await to_thread.run_sync(self._store.db.copy_to, copy)
-        found = await _inspect(copy, self._clock, self._ids, self._log)
-        digest, size = await to_thread.run_sync(sha256, copy)
-        about = About(
-            format=FORMAT,
-            version=__version__,
-            made_at=write_time(self._clock.now_at()),
-            schema=found.schema,
-            instance_id=found.instance_id,
-            seq=found.head.seq,
-            hash=found.head.hash,
-            database_bytes=size,
-            database_sha256=digest,
-        )
-        packed = f"{folder}/backup"
-        await to_thread.run_sync(pack, packed, copy, about)
-        file_sha256, file_bytes = await to_thread.run_sync(sha256, packed)
-        _move_to_new(packed, path)
-        return BackedUp(path, file_bytes, file_sha256, about, found.chain)
+            await to_thread.run_sync(pack, packed, copy, about)
+            file_sha256, file_bytes = await to_thread.run_sync(sha256, packed)
+            _move_to_new(packed, path)
+    except OSError as error:
+        raise SetupError(f"The backup {path} cannot be written: {error.strerror or error}.") from error
+    return BackedUp(path, file_bytes, file_sha256, about, found.chain)
 
 
 async def restore(
@@ -114,10 +104,10 @@ async def restore(
     database: str,
     *,
     force: bool,
-    revoke_newer: bool = False,
+    revoke_newer: bool,
     clock: Clock,
     ids: Ids,
-    log: Log,
+    opener: Opener,
 ) -> Restored:
     """Verify the backup in the file `backup`, then put its database at the path `database`.
 
@@ -131,17 +121,17 @@ async def restore(
     """
     try:
         _refuse_to_replace(database, force=force)
-        with _scratch(database, ids) as folder:
+        with _scratch(database) as folder:
             new = f"{folder}/{DATABASE}"
             about = await to_thread.run_sync(unpack, backup, new)
             replaced = await to_thread.run_sync(_head_beside, database)
             try:
-                found = await _inspect(new, clock, ids, log, about=about)
+                found = await _inspect(new, opener, about)
             except SetupError as error:
                 raise SetupError(f"{backup} is not restored. {error.message.replace(new, backup)}") from error
             if not found.chain.ok:
                 raise SetupError(f"The audit chain in {backup} is broken: {found.chain.reason}. Nothing was changed.")
-            present = await present_in(database, folder, clock=clock, ids=ids, log=log)
+            present = await present_in(database, folder, opener)
             details = {
                 "file": os.path.basename(backup),
                 "made_at": about.made_at if about else None,
@@ -152,7 +142,7 @@ async def restore(
                 "version": __version__,
             }
             revivals = await settle(
-                new, present, principal, details, keep_out=revoke_newer, clock=clock, ids=ids, log=log
+                new, present, principal, details, keep_out=revoke_newer, clock=clock, ids=ids, opener=opener
             )
             aside = await to_thread.run_sync(_swap, new, database, clock.now_at())
     except (OSError, zlib.error) as error:
@@ -169,12 +159,11 @@ class _Inspected:
     chain: ChainReport
 
 
-async def _inspect(path: str, clock: Clock, ids: Ids, log: Log, *, about: About | None = None) -> _Inspected:
+async def _inspect(path: str, opener: Opener, about: About | None = None) -> _Inspected:
     """Open a copy, verify its chain, and compare the end of the chain with `about`."""
-    async with opened(path, clock=clock, ids=ids, log=log) as store:
+    async with opener(path) as (store, audit):
         if not await to_thread.run_sync(store.db.is_whole):
             raise SetupError("The copy of the database is damaged: its own check fails.")
-        audit = Audit(store=store, clock=clock, ids=ids)
         chain = await audit.verify()
         head = await store.db.read(lambda tx: store.audit.head(tx, store.instance_id))
         schema = await store.db.read(schema_number)
@@ -217,23 +206,17 @@ def _swap(new: str, database: str, now_at: int) -> str | None:
     return aside if os.path.exists(aside) else None
 
 
-@contextmanager
-def _scratch(path: str, ids: Ids) -> Iterator[str]:
-    """Make a temporary folder beside `path`, and remove it afterwards."""
-    folder = os.path.join(os.path.dirname(os.path.abspath(path)), ids.new(".backup"))
-    os.mkdir(folder, 0o700)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def _scratch(path: str) -> TemporaryDirectory[str]:
+    """Make a temporary folder (0700) beside `path`, to be removed afterwards."""
+    beside = os.path.dirname(os.path.abspath(path))
+    return TemporaryDirectory(prefix=".backup_", dir=beside, ignore_cleanup_errors=True)
 
 
 def _move_to_new(source: str, target: str) -> None:
     """Move a file to a path that no other file has."""
     try:
         os.link(source, target)
-    except FileExistsError as error:
-        raise SetupError(f"{target} exists: a backup overwrites nothing, name a new file.") from error
-    except OSError:  # a file system without hard links
+    except OSError:  # the file exists by now, or the file system has no hard links
+        _refuse_existing(target)
         os.rename(source, target)
     sync(os.path.dirname(os.path.abspath(target)))

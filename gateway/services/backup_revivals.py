@@ -5,8 +5,8 @@ by the restore, so the operator must see it, and can choose to keep the newer st
 """
 
 import os
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Generic, TypeVar
 
@@ -38,14 +38,17 @@ _KEY_FIELDS = {
 _NONE = {"expires_at": "never", "policy": "the default", "models": "all"}
 
 
+Opener = Callable[[str], AbstractAsyncContextManager[tuple[Store, Audit]]]
+"""Opens a database and its audit log, and closes them afterwards."""
+
+
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The contents of the database to be replaced. is_known: the database exists and could be read."""
+    """The contents of the database to be replaced."""
 
-    keys: Mapping[str, KeyRecord] = field(default_factory=dict)
-    users: Mapping[str, User] = field(default_factory=dict)
-    rules: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    is_known: bool = True
+    keys: Mapping[str, KeyRecord]
+    users: Mapping[str, User]
+    rules: Mapping[str, Mapping[str, object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,36 +109,35 @@ class Revivals:
         }
 
 
-async def present_in(database: str, folder: str, *, clock: Clock, ids: Ids, log: Log) -> Present:
-    """Read the database to be replaced, from a copy of it in `folder`."""
+async def present_in(database: str, folder: str, opener: Opener) -> Present | None:
+    """Read the database to be replaced, from a copy of it in `folder`. None: it does not exist or cannot be read."""
     if not await anyio.Path(database).exists():
-        return Present(is_known=False)
+        return None
     copy = os.path.join(folder, "present.db")
     try:
         await to_thread.run_sync(unpack, database, copy)
-        async with opened(copy, clock=clock, ids=ids, log=log) as store:
+        async with opener(copy) as (store, _):
             return await store.db.read(lambda tx: _read(store, tx))
     except (GatewayError, OSError):
-        return Present(is_known=False)
+        return None
 
 
 async def settle(
-    path: str, present: Present, principal: Principal, details: Mapping[str, object], *, keep_out: bool,
-    clock: Clock, ids: Ids, log: Log,
+    path: str, present: Present | None, principal: Principal, details: Mapping[str, object], *, keep_out: bool,
+    clock: Clock, ids: Ids, opener: Opener,
 ) -> Revivals:  # fmt: skip
     """Record the restore in the restored database at `path`; with `keep_out`, keep the newer state of keys and users.
 
     Raises:
         SetupError: `keep_out` is set, and the present database could not be compared. Nothing was changed.
     """
-    if keep_out and not present.is_known:
+    if keep_out and present is None:
         raise SetupError(
             "The present database is missing or cannot be read, so --revoke-newer cannot tell what to keep revoked. "
             "Restore without it, then revoke keys and disable users by hand."
         )
     now_at, context = clock.now_at(), RequestContext(request_id=ids.new("req"), user_agent="cli")
-    async with opened(path, clock=clock, ids=ids, log=log) as store:
-        audit = Audit(store=store, clock=clock, ids=ids)
+    async with opener(path) as (store, audit):
         backup = await store.db.read(lambda tx: _read(store, tx))
         found = _compare(backup, present, now_at, keep_out=keep_out)
 
@@ -176,30 +178,29 @@ def _read(store: Store, tx: Transaction) -> Present:
     )
 
 
-def _compare(backup: Present, present: Present, now_at: int, *, keep_out: bool) -> Revivals:
+def _compare(backup: Present, present: Present | None, now_at: int, *, keep_out: bool) -> Revivals:
     """Find keys and users with access in the backup whose record differs in the present database."""
-    keys = [
-        Revival(key, present_key, _key_changes(key, present_key, now_at))
+    if present is None:
+        return Revivals(is_known=False)
+    keys = tuple(
+        Revival(key, now, changes)
         for key in backup.keys.values()
-        if key.status(now_at) == "active" and (present_key := present.keys.get(key.id)) is not None
-    ]
-    users = [
-        Revival(user, present_user, _user_changes(user, present_user))
+        if key.status(now_at) == "active"
+        and (now := present.keys.get(key.id)) is not None
+        and (changes := _key_changes(key, now, now_at))
+    )
+    users = tuple(
+        Revival(user, newer, changes)
         for user in backup.users.values()
-        if user.disabled_at is None and (present_user := present.users.get(user.id)) is not None
-    ]
+        if user.disabled_at is None
+        and (newer := present.users.get(user.id)) is not None
+        and (changes := _user_changes(user, newer))
+    )
     differ = {
         name: sum(old.get(id) != present.rules[name].get(id) for id in {*old, *present.rules[name]})
         for name, old in backup.rules.items()
-        if present.is_known
     }
-    return Revivals(
-        tuple(one for one in keys if one.changes),
-        tuple(one for one in users if one.changes),
-        keep_out,
-        present.is_known,
-        differ,
-    )
+    return Revivals(keys, users, keep_out, rules=differ)
 
 
 def _key_changes(then: KeyRecord, now: KeyRecord, now_at: int) -> tuple[Change, ...]:
@@ -232,11 +233,11 @@ def _show(name: str, value: object) -> str:
 
 
 @asynccontextmanager
-async def opened(path: str, *, clock: Clock, ids: Ids, log: Log) -> AsyncGenerator[Store, None]:
-    """Open a database, and close it whatever happens."""
+async def opened(path: str, *, clock: Clock, ids: Ids, log: Log) -> AsyncGenerator[tuple[Store, Audit]]:
+    """Open a database and its audit log, and close them whatever happens. The `Opener` of a command."""
     store = await open_store(path, clock=clock, ids=ids, log=log)
     try:
-        yield store
+        yield store, Audit(store=store, clock=clock, ids=ids)
     finally:
         with anyio.CancelScope(shield=True):
             await store.aclose()
