@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from urllib.parse import urlsplit
 
+from gateway.domain.agents import AgentSource
 from gateway.domain.keys import KeyRecord
 from gateway.domain.posture import DAY_MS, CheckStatus
 from gateway.domain.trust_audit_facts import Facts
@@ -22,6 +23,7 @@ FREE_LOW_BYTES = 1 << 30
 FREE_NONE_BYTES = 200 << 20
 EARLIEST_AT = 1_767_225_600_000  # 2026-01-01: an earlier time is wrong, because this version is younger
 CLOCK_SLACK_MS = 5 * 60_000
+REGISTERED = (AgentSource.MANUAL, AgentSource.IMPORT)
 # Words in the name of a tool that show what it can do. An agent with a tool that fetches text and a tool that sends or
 # runs is at risk: an instruction injected into the text can steal data.
 _READS = ("read", "fetch", "browse", "search", "get", "query", "list", "inbox", "file", "retrieve")
@@ -212,13 +214,13 @@ def providers_tls(facts: Facts) -> Finding:
     """Check that every provider uses TLS."""
     if not facts.providers:
         return skipped("there is no provider")
-    clear = [one.name for one in facts.providers if one.base_url.startswith("http://") and not one.is_private]
+    clear = [one.name for one in facts.providers if (one.base_url or "").startswith("http:") and not one.allow_private]
     return failed(f"in clear: {', '.join(clear[:10])}") if clear else passed(f"{len(facts.providers)} providers")
 
 
 def providers_up(facts: Facts) -> Finding:
     """Check that every provider answers."""
-    down = [one.name for one in facts.providers if one.is_down] if facts.providers else None
+    down = facts.providers_down if facts.providers else None
     return named(down, "providers are down", "all answer", "there is no provider")
 
 

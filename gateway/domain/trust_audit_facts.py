@@ -3,26 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gateway.domain.agents import AgentRecord
 from gateway.domain.keys import KeyRecord
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderFact:
-    """An enabled provider. is_private: whether its address may be private."""
-
-    name: str
-    base_url: str
-    is_down: bool = False
-    is_private: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AgentFact:
-    """An agent. is_registered: whether an operator entered it; otherwise it is known only from traffic."""
-
-    name: str
-    tools: Sequence[str]
-    is_registered: bool = True
+from gateway.domain.providers import Provider
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,16 +59,17 @@ class RunningGateway:
 class Facts(ProcessFacts):
     """The facts of this host at `now_at`. None means that a fact is unavailable.
 
-    keys: every key that is not revoked. weak_rules: ids of rules that miss their own examples, None if they were not
-    tried. *_mode: permission bits. open_files: files in the data folder that other users may access, with their modes;
-    None without files. free_bytes: on the file system of the data folder. newest_at: the time of the newest audit
-    event. chain_problem: empty when the audit chain verifies. keys_observed: prefixes of active keys whose policy only
-    observes. suite_*: the last run of the validation suite; stale: with other rules than now. archive_problem: None in
-    a checkout, empty when the archive matches its manifest. sign_in_failures, key_refusals: in the last 24 hours.
-    old_critical_alerts: active for more than 24 hours. *_days: retention, 0 for ever. broad_acceptances: ids of
-    accepted risks that cover a whole rule. outputs, failing_outputs: names of enabled event outputs. captures_full,
-    captures_long: names of policies that store whole texts, or masked texts for more than 30 days. are_rules_builtin:
-    the rules come with the gateway.
+    keys: every key that is not revoked. weak_rules: ids of rules that miss their own examples, None if they were
+    not tried. *_mode: permission bits. open_files: files in the data folder that other users may access, with their
+    modes; None without files. free_bytes: on the file system of the data folder. newest_at: the time of the newest
+    audit event. chain_problem: empty when the audit chain verifies. keys_observed: prefixes of active keys whose
+    policy only observes. suite_*: the last run of the validation suite; stale: with other rules than now.
+    archive_problem: None in a checkout, empty when the archive matches its manifest. sign_in_failures,
+    key_refusals: in the last 24 hours. old_critical_alerts: active for more than 24 hours. *_days: retention, 0 for
+    ever. broad_acceptances: ids of accepted risks that cover a whole rule. providers: those enabled. providers_down:
+    their names. agents: neither retired nor blocked. outputs, failing_outputs: names of enabled event outputs.
+    captures_full, captures_long: names of policies that store whole texts, or masked texts for more than 30 days.
+    are_rules_builtin: the rules come with the gateway.
     """
 
     now_at: int
@@ -119,8 +103,9 @@ class Facts(ProcessFacts):
     outputs: Sequence[str] = ()
     failing_outputs: Sequence[str] = ()
     access_entries: int | None = None
-    providers: Sequence[ProviderFact] | None = None
+    providers: Sequence[Provider] | None = None
+    providers_down: Sequence[str] = ()
     budgets: int | None = None
-    agents: Sequence[AgentFact] | None = None
+    agents: Sequence[AgentRecord] | None = None
     broad_acceptances: Sequence[str] | None = None
     are_rules_builtin: bool = False

@@ -315,7 +315,7 @@ CHECKS: tuple[Row, ...] = (
     Row(
         "agents-known", "Every agent is registered", "agents", Severity.LOW,
         lambda facts: checks.named(
-            [one.name for one in facts.agents if not one.is_registered] if facts.agents else None,
+            [one.name for one in facts.agents if one.source not in checks.REGISTERED] if facts.agents else None,
             "agents were never registered", "all are registered"),
         why="Nobody is responsible for an agent that is known only from traffic.",
         fix="Register it with its owner, or block it.",

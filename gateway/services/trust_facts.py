@@ -6,14 +6,13 @@ import stat
 from itertools import islice
 from typing import Any
 
-from gateway.domain.agents import AgentSource
 from gateway.domain.alerts import MAX_ALERT_LIMIT, AlertFilter
 from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditFilter
 from gateway.domain.policies import Capture, ShieldMode
 from gateway.domain.posture import DAY_MS
 from gateway.domain.principals import Role
 from gateway.domain.risk_acceptances import AcceptanceScope
-from gateway.domain.trust_audit_facts import AgentFact, ProviderFact, RunningGateway
+from gateway.domain.trust_audit_facts import RunningGateway
 from gateway.services.circuits import PROVIDER_DOWN
 from gateway.services.runtime_settings import changed_days
 from gateway.services.shield_tests import last_run
@@ -47,6 +46,9 @@ def stored_facts(store: Store, tx: Transaction, gateway: RunningGateway, now_at:
     captures = [policy for policy in store.policies.all(tx) if policy.capture is not Capture.NONE]
     accepted = store.risk_acceptances.active(tx, now_at=now_at)
     outputs = [one for one in store.event_outputs.all(tx) if one.enabled]
+    providers = tuple(one for one in store.providers.all(tx) if one.enabled)
+    down_alerts = AlertFilter(rule=PROVIDER_DOWN, scope="active", limit=MAX_ALERT_LIMIT)
+    down = [alert.title for alert in store.alerts.page(tx, down_alerts).items]
     return {
         "keys": [key for key in store.keys.all(tx) if key.revoked_at is None],
         "keys_observed": keys_observed(store, tx, now_at),
@@ -60,9 +62,14 @@ def stored_facts(store: Store, tx: Transaction, gateway: RunningGateway, now_at:
         "access_entries": len(store.access_list.versions(tx)),
         "outputs": tuple(one.name for one in outputs),
         "failing_outputs": tuple(one.name for one in outputs if (one.last_error_at or 0) > (one.last_sent_at or 0)),
-        "providers": _providers(store, tx),
+        "providers": providers,
+        "providers_down": tuple(one.name for one in providers if any(one.name in title for title in down)),
         "budgets": store.budgets.count(tx),
-        "agents": _agents(store, tx),
+        "agents": tuple(
+            one
+            for _, one in store.agents.positions(tx)
+            if one.retired_at is None and one.blocked_at is None and one.origin == store.traffic.origin
+        ),
         "broad_acceptances": tuple(one.id for one in accepted if one.scope is AcceptanceScope.RULE),
         "captures_full": tuple(policy.name for policy in captures if policy.capture is Capture.FULL),
         "captures_long": tuple(policy.name for policy in captures if policy.capture_days > CAPTURE_DAYS_GOOD),
@@ -77,29 +84,6 @@ def keys_observed(store: Store, tx: Transaction, now_at: int) -> tuple[str, ...]
     observing = {policy.id for policy in store.policies.all(tx) if policy.mode is ShieldMode.OBSERVE}
     keys = store.keys.all(tx) if observing else ()
     return tuple(key.prefix for key in keys if key.policy in observing and key.status(now_at) == "active")
-
-
-def _providers(store: Store, tx: Transaction) -> tuple[ProviderFact, ...]:
-    wanted = AlertFilter(rule=PROVIDER_DOWN, scope="active", limit=MAX_ALERT_LIMIT)
-    down = [alert.title for alert in store.alerts.page(tx, wanted).items]
-    return tuple(
-        ProviderFact(
-            one.name,
-            one.base_url or "",
-            is_down=any(one.name in title for title in down),
-            is_private=one.allow_private,
-        )
-        for one in store.providers.all(tx)
-        if one.enabled
-    )
-
-
-def _agents(store: Store, tx: Transaction) -> tuple[AgentFact, ...]:
-    return tuple(
-        AgentFact(one.name, one.tools, is_registered=one.source in (AgentSource.MANUAL, AgentSource.IMPORT))
-        for _, one in store.agents.positions(tx)
-        if one.retired_at is None and one.blocked_at is None and one.origin == store.traffic.origin
-    )
 
 
 def _suite(store: Store, tx: Transaction, rules_digest: str) -> dict[str, Any]:

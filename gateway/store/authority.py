@@ -5,7 +5,7 @@ from gateway.store.database import Params, Transaction
 from gateway.store.generation import Generation
 
 
-class AuthorityTransaction:
+class AuthorityTransaction(Transaction):
     """A transaction that may write tables of authority. Only `Audit.commit_authority` makes one.
 
     After the commit of a `change`, every process of this database reads authority again at its next request. The
@@ -16,9 +16,9 @@ class AuthorityTransaction:
     """
 
     def __init__(self, tx: Transaction, generation: Generation) -> None:
+        super().__init__(tx.run)
+        self.waiting, self.calls, self.memo = tx.waiting, tx.calls, tx.memo
         self._generation = generation
-        self.execute, self.query, self.defer, self.after_commit = tx.execute, tx.query, tx.defer, tx.after_commit
-        self.memo = tx.memo
         self.has_changed = self.is_audited = False
 
     def change(self, sql: str, params: Params) -> int:

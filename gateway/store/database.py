@@ -1,11 +1,13 @@
-"""The interface of a transaction, for repositories and services. Holds no SQL and no driver."""
+"""A transaction, for repositories and services. Holds no SQL and no driver."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from gateway.errors import GatewayError, Overloaded
 
 Params = Mapping[str, object]
+Run = Callable[..., Any]
+"""Runs a statement with its parameters, or once for each of a sequence of them, and returns the driver's cursor."""
 
 
 class StoreUnavailable(Overloaded):
@@ -25,33 +27,50 @@ class Row(Protocol):
         """Return the value of a column."""
 
 
-class Transaction(Protocol):
+class Transaction:
     """One write inside a group that is committed together, or one consistent read.
 
     A write may run more than once until it is committed, so it must not change anything outside the database.
 
-    memo: values that the writes of a group share. A rollback of one write also restores them.
+    memo: values that the writes of a group share. A rollback of one write also restores them. calls: the functions to
+    call after the commit. waiting: deferred statements with the parameters of each run, by their keys.
     """
 
-    @property
-    def memo(self) -> dict[object, Any]:
-        """Values that the writes of a group share."""
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.waiting: dict[str, dict[object, Params]] = {}
+        self.calls: list[Callable[[], None]] = []
+        self.memo: dict[object, Any] = {}
 
-    def execute(self, sql: str, params: Params = ..., /) -> int:
+    def execute(self, sql: str, params: Params = {}, /) -> int:  # noqa: B006  # never written to
         """Run one statement and return how many rows it changed."""
+        self.flush()
+        return cast(int, self.run(sql, params).rowcount)
 
-    def query(self, sql: str, params: Params = ..., /) -> list[Row]:
+    def query(self, sql: str, params: Params = {}, /) -> list[Row]:  # noqa: B006
         """Run one SELECT and return all its rows."""
+        self.flush()
+        return cast(list[Row], self.run(sql, params).fetchall())
 
-    def defer(self, sql: str, params: Params, key: object = ..., /) -> None:
+    def defer(self, sql: str, params: Params, key: object = None, /) -> None:
         """Run a statement before the next `execute` or `query` of the group, or before its commit.
 
         Statements with the same text run together. Of those that also have the same `key`, only the last one runs.
         An error rolls back the write, although `defer` has returned.
         """
+        rows = self.waiting.setdefault(sql, {})
+        rows[len(rows) if key is None else key] = params
+
+    def flush(self) -> None:
+        """Run the deferred statements. A statement that fails stays, so that no write can hide its error."""
+        while self.waiting:
+            sql, rows = next(iter(self.waiting.items()))
+            self.run(sql, [*rows.values()])
+            del self.waiting[sql]
 
     def after_commit(self, call: Callable[[], None], /) -> None:
         """Run `call` after the commit, while no other process can write.
 
         It must not fail, because the commit stands. If the write fails, `call` does not run.
         """
+        self.calls.append(call)

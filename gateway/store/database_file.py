@@ -118,9 +118,7 @@ def put_in_place(new: str, path: str, old: str) -> None:
                 os.replace(path + ending, old + ending)
     os.replace(new, path)
     os.replace(new + ".head", path + ".head")
-    generation = Generation(path + ".generation")
-    generation.bump()
-    generation.close()
+    Generation(path + ".generation").bump()
     _give_to_owner_of_folder(path)
     sync(os.path.dirname(os.path.abspath(path)))
 

@@ -4,7 +4,6 @@ import mmap
 import os
 
 _BYTES = 8
-_LAST = 2**64 - 1
 
 
 class Generation:
@@ -16,33 +15,20 @@ class Generation:
     """
 
     def __init__(self, path: str | None) -> None:
-        self._cells: mmap.mmap | bytearray = bytearray(_BYTES)
-        self._words = memoryview(self._cells).cast("Q")
         if path is None:
-            return
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            # Written, not only made longer: if a full disk cannot fill the hole, `bump` would kill the process.
-            size = os.fstat(descriptor).st_size
-            if size < _BYTES:
-                os.pwrite(descriptor, bytes(_BYTES - size), size)
-            self._cells = mmap.mmap(descriptor, _BYTES)
-            self._words = memoryview(self._cells).cast("Q")
-        finally:
-            os.close(descriptor)
+            cells = mmap.mmap(-1, _BYTES)
+        else:
+            with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b", buffering=0) as file:
+                # Written, not only made longer: if a full disk cannot fill the hole, `bump` would kill the process.
+                size = os.fstat(file.fileno()).st_size
+                if size < _BYTES:
+                    os.pwrite(file.fileno(), bytes(_BYTES - size), size)
+                cells = mmap.mmap(file.fileno(), _BYTES)
+        self._words = memoryview(cells).cast("Q")
 
     def value(self) -> int:
         """Return the counter, cheap enough for every request."""
         return self._words[0]
 
     def bump(self) -> None:
-        self._words[0] = (self._words[0] + 1) & _LAST
-
-    def close(self) -> None:
-        """Close the file. The last value stays readable."""
-        if isinstance(self._cells, mmap.mmap):
-            cells = self._cells
-            self._cells = bytearray(cells[:_BYTES])
-            self._words.release()
-            self._words = memoryview(self._cells).cast("Q")
-            cells.close()
+        self._words[0] = (self._words[0] + 1) & (2**64 - 1)

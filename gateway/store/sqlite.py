@@ -26,7 +26,7 @@ from gateway.log import Log
 from gateway.store.database import Params, StoreUnavailable, Transaction, UnreadableRow
 from gateway.store.database_file import DatabaseFile, Identity, in_use
 from gateway.store.filelock import FileLock, sync
-from gateway.store.transaction import SqlTransaction, do_group
+from gateway.store.transaction import do_group
 from gateway.store.writer import PendingWrite, Writer
 
 T = TypeVar("T")
@@ -139,7 +139,7 @@ class SqliteDatabase:
     def read_now(self, work: Callable[[Transaction], T]) -> T:
         """Run a small lookup in the calling thread."""
         with self._reader() as connection:
-            return work(SqlTransaction(partial(_run, connection)))
+            return work(Transaction(partial(_run, connection)))
 
     def at_sync(self, call: Callable[[], None]) -> None:
         """Run `call` each time that all commits so far are on the disk, while no other process can write."""
@@ -304,7 +304,7 @@ class SqliteDatabase:
         with self._reader() as connection:
             _run(connection, "BEGIN")
             try:
-                return work(SqlTransaction(partial(_run, connection)))
+                return work(Transaction(partial(_run, connection)))
             except sqlite3.OperationalError as error:
                 if "decode" not in str(error):
                     raise

@@ -89,7 +89,6 @@ class Store:
             await self.db.aclose()
         finally:
             self.headfile.close()
-            self.generation.close()
 
 
 async def open_store(

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from gateway.domain import trust_audit_checks, trust_audits
+from gateway.domain.agents import AgentRecord, AgentSource
 from gateway.domain.keys import KeyRecord
 from gateway.domain.posture import DAY_MS, CheckStatus, posture_score
 from gateway.domain.principals import Scope
+from gateway.domain.providers import Provider
 from gateway.domain.trust_audit_checks import dangerous_pair
-from gateway.domain.trust_audit_facts import AgentFact, Facts, ProviderFact
+from gateway.domain.trust_audit_facts import Facts
 from gateway.domain.trust_audits import CHECKS, run
 from gateway.shield.detections import Severity
 
@@ -29,6 +31,18 @@ KEY = KeyRecord(
     expires_at=NOW_AT + DAY_MS,
     last_used_at=NOW_AT,
 )
+
+
+def provider(name: str, base_url: str) -> Provider:
+    return Provider(id="prv_1", name=name, base_url=base_url)
+
+
+def agent(name: str, *tools: str, source: AgentSource = AgentSource.MANUAL) -> AgentRecord:
+    return AgentRecord(
+        id="agt_1", name=name, folded=name, source=source, origin="", tools=tools, created_at=NOW_AT, created_by="cli"
+    )
+
+
 GOOD = Facts(
     now_at=NOW_AT,
     host="10.0.0.1",
@@ -71,9 +85,9 @@ GOOD = Facts(
     mcp_enabled=True,
     mcp_key_chars=32,
     access_entries=3,
-    providers=(ProviderFact("main", "https://models.example/v1"),),
+    providers=(provider("main", "https://models.example/v1"),),
     budgets=1,
-    agents=(AgentFact("clerk", ("read_file", "summarize")),),
+    agents=(agent("clerk", "read_file", "summarize"),),
     broad_acceptances=(),
 )
 
@@ -154,14 +168,14 @@ def test_every_check_has_a_name_of_its_own_and_says_why_and_how() -> None:
         ("shield-untested", {"unexercised": 200}, WARN),
         ("shield-acceptances", {"broad_acceptances": ("ra_1",)}, WARN),
         ("shield-acceptances", {"broad_acceptances": None}, SKIP),
-        ("providers-tls", {"providers": (ProviderFact("a", "http://models.example"),)}, FAIL),
+        ("providers-tls", {"providers": (provider("a", "http://models.example"),)}, FAIL),
         ("providers-tls", {"providers": ()}, SKIP),
-        ("providers-up", {"providers": (ProviderFact("a", "https://a.example", is_down=True),)}, WARN),
+        ("providers-up", {"providers_down": ("main",)}, WARN),
         ("budgets-set", {"budgets": 0}, WARN),
         ("budgets-set", {"budgets": 0, "providers": (), "upstream_url": None}, SKIP),
-        ("agents-tools", {"agents": (AgentFact("clerk", ("read_mail", "send_mail")),)}, WARN),
+        ("agents-tools", {"agents": (agent("clerk", "read_mail", "send_mail"),)}, WARN),
         ("agents-tools", {"agents": ()}, SKIP),
-        ("agents-known", {"agents": (AgentFact("clerk", (), is_registered=False),)}, WARN),
+        ("agents-known", {"agents": (agent("clerk", source=AgentSource.TRAFFIC),)}, WARN),
         ("alerts-waiting", {"old_critical_alerts": 1}, WARN),
         ("retention-audit", {"audit_days": 30}, WARN),
         ("retention-audit", {"audit_days": 0}, PASS),
