@@ -118,7 +118,6 @@ class Agents(Resource[AgentRecord]):
         record = self._described(principal, wanted, AgentSource.MANUAL)
 
         def work(tx: AuthorityTransaction) -> None:
-            self._check_name(self.store.agents.by_name(tx, record.folded), record)
             self._insert(tx, principal, context, record, action="registered")
 
         await self.audit.commit_authority(work)
@@ -175,6 +174,9 @@ class Agents(Resource[AgentRecord]):
 
     def _lookup(self, tx: Transaction, name: str) -> AgentRecord | None:
         return self.store.agents.by_id(tx, name)
+
+    def _namesake(self, tx: Transaction, record: AgentRecord) -> AgentRecord | None:
+        return self.store.agents.by_name(tx, record.folded)
 
     async def _views(self, id: str | None = None) -> Sequence[tuple[int, AgentView]]:
         """Return agents with their positions and the counts of the last 24 hours."""

@@ -192,7 +192,6 @@ class EventOutputs(KeyedResource[EventOutput]):
         record = self._patched(blank, new, reference)
 
         def work(tx: AuthorityTransaction) -> EventOutput:
-            self._check_name(self._of_name(tx, record.name), record)
             audit, alert = self.store.audit.newest_position(tx), self.store.alerts.newest_position(tx)
             return self._insert(tx, principal, context, replace(record, audit_position=audit, alert_position=alert))
 
@@ -213,9 +212,7 @@ class EventOutputs(KeyedResource[EventOutput]):
         def work(tx: AuthorityTransaction) -> EventOutput:
             def changed(before: EventOutput) -> EventOutput:
                 _check_kind_has(before, changes)
-                after = self._patched(before, changes, reference)
-                self._check_name(self._of_name(tx, after.name), after)
-                return after
+                return self._patched(before, changes, reference)
 
             return self._update(tx, principal, context, name, changes.version, changed)
 
@@ -254,8 +251,9 @@ class EventOutputs(KeyedResource[EventOutput]):
     def _check_removal(self, tx: AuthorityTransaction, record: EventOutput) -> None:
         self._drop_key(tx, record)
 
-    def _of_name(self, tx: Transaction, name: str) -> EventOutput | None:
-        return next((one for one in self.store.event_outputs.all(tx) if one.name.lower() == name.lower()), None)
+    def _namesake(self, tx: Transaction, record: EventOutput) -> EventOutput | None:
+        name = record.name.lower()
+        return next((one for one in self.store.event_outputs.all(tx) if one.name.lower() == name), None)
 
     def _patched(self, record: EventOutput, wanted: NewOutput | ChangedOutput, reference: str) -> EventOutput:
         """Return the record with its changes, checked. reference: of a secret that the gateway keeps."""

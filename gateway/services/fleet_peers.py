@@ -1,6 +1,6 @@
 """Peers: other gateways, which this one asks over HTTP how they are. Their keys go in and never come out."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Annotated, TypeVar
 
@@ -23,6 +23,7 @@ from gateway.llm.upstream import JsonReader
 from gateway.schema import Bounds, check
 from gateway.services.fleet import Fleet
 from gateway.services.provider_keys import ProviderKeys
+from gateway.services.providers import Resolve
 from gateway.services.typed_keys import STORED, KeyedResource
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
@@ -33,7 +34,6 @@ _PATH = "/api/v1/fleet"
 _PROBLEM_CHARS = 200
 
 Value = TypeVar("Value")
-Resolve = Callable[[str], Awaitable[Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,16 +77,29 @@ class FleetPeers(KeyedResource[Peer]):
             InvalidRequest: a field; `param` names it. Conflict: the name is taken, or there are too many.
             AuditUnavailable: it was not created.
         """
-        peer, key = self._checked(principal, new)
-        for address in await self.resolve(peer.url):
-            _named("url", check_host, address, allow_private=peer.allow_private)
+        check(new)
+        url = _checked_url(read_base_url, new.url, new)
+        reference, key = read_key(new.api_key)
+        self.keys.check(reference, param="api_key")
+        for address in await self.resolve(url):
+            _checked_url(check_host, address, new)
+        peer_id, name = self.ids.new("peer"), new.name.strip()
+        peer = Peer(
+            id=peer_id,
+            name=name,
+            folded=name.casefold(),
+            url=url,
+            key_reference=reference or f"{STORED}{peer_id}",
+            allow_private=new.allow_private,
+            created_at=self.clock.now_at(),
+            created_by=principal.name,
+        )
+        return await self._ask(
+            await self._commit_with_key(lambda tx: self._insert(tx, principal, context, peer), peer.key_reference, key)
+        )
 
-        def work(tx: AuthorityTransaction) -> Peer:
-            same = [one for one in self.store.peers.all(tx) if one.folded == peer.folded]
-            self._check_name(next(iter(same), None), peer)
-            return self._insert(tx, principal, context, peer)
-
-        return await self._ask(await self._commit_with_key(work, peer.key_reference, key))
+    def _namesake(self, tx: Transaction, record: Peer) -> Peer | None:
+        return next((one for one in self.store.peers.all(tx) if one.folded == record.folded), None)
 
     def _check_removal(self, tx: AuthorityTransaction, record: Peer) -> None:
         self._drop_key(tx, record)
@@ -137,33 +150,13 @@ class FleetPeers(KeyedResource[Peer]):
         now_at = self.clock.now_at()
         return replace(peer, asked_at=now_at, answered_at=now_at, problem=None, instances=instances)
 
-    def _checked(self, principal: Principal, wanted: WantedPeer) -> tuple[Peer, str | None]:
-        """Return the new record, and the typed-in key, None for a reference."""
-        check(wanted)
-        name = wanted.name.strip()
-        url = _named("url", read_base_url, wanted.url, allow_private=wanted.allow_private)
-        reference, key = read_key(wanted.api_key)
-        self.keys.check(reference, param="api_key")
-        peer_id = self.ids.new("peer")
-        peer = Peer(
-            id=peer_id,
-            name=name,
-            folded=name.casefold(),
-            url=url,
-            key_reference=reference or f"{STORED}{peer_id}",
-            allow_private=wanted.allow_private,
-            created_at=self.clock.now_at(),
-            created_by=principal.name,
-        )
-        return peer, key
 
-
-def _named(param: str, check: Callable[..., Value], text: str, *, allow_private: bool) -> Value:
+def _checked_url(check: Callable[..., Value], text: str, peer: WantedPeer) -> Value:
     """Call a check of a provider's URL, and name the field of a peer in its message."""
     try:
-        return check(text, allow_private=allow_private)
+        return check(text, allow_private=peer.allow_private)
     except InvalidRequest as error:
-        raise InvalidRequest(error.message.replace("base_url", param), param=param) from None
+        raise InvalidRequest(error.message.replace("base_url", "url"), param="url") from None
 
 
 def source_of_key(peer: Peer) -> str:

@@ -102,13 +102,9 @@ class Keys(Resource[KeyRecord]):
             record = self._record(
                 principal,
                 key,
-                name=old.name,
-                scopes=old.scopes,
-                rate_limit=old.rate_limit,
+                **{name: getattr(old, name) for name in ("name", "scopes", "rate_limit", "policy", "models")},
                 expires_at=_same_lifetime(old, now_at),
                 rotated_from=old.id,
-                policy=old.policy,
-                models=old.models,
                 lineage=old.lineage or old.id,
             )
             self.store.keys.insert(tx, record)
@@ -165,15 +161,12 @@ class Keys(Resource[KeyRecord]):
         """Return the record of a new key. fields: checked."""
         key_id = self.ids.new("key")
         return KeyRecord(
-            **{"lineage": key_id}
-            | fields
-            | {
-                "id": key_id,
-                "prefix": prefix_of(key),
-                "digest": hash_key(key),
-                "created_at": self.clock.now_at(),
-                "created_by": principal.name,
-            }
+            **{"lineage": key_id} | fields,
+            id=key_id,
+            prefix=prefix_of(key),
+            digest=hash_key(key),
+            created_at=self.clock.now_at(),
+            created_by=principal.name,
         )
 
     def _policy(self, tx: Transaction, id_or_name: str | None) -> str | None:

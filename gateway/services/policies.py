@@ -94,9 +94,10 @@ class Policies(Resource[PolicyRecord]):
     def _changed(
         self, tx: AuthorityTransaction, principal: Principal, before: PolicyRecord, changes: WantedPolicy
     ) -> PolicyRecord:
-        after = _checked(before, changes)
-        self._check_name(self._lookup(tx, after.name), after)
-        return after
+        return _checked(before, changes)
+
+    def _namesake(self, tx: Transaction, record: PolicyRecord) -> PolicyRecord | None:
+        return self._lookup(tx, record.name)
 
     def _check_removal(self, tx: AuthorityTransaction, record: PolicyRecord) -> None:
         if self.store.keys.count_of_policy(tx, record.id, now_at=self.clock.now_at()):

@@ -145,11 +145,9 @@ class Providers(KeyedResource[Provider]):
         record, key = self._patched(blank, new)
         await self._check_addresses(record)
 
-        def work(tx: AuthorityTransaction) -> Provider:
-            self._check_name(self.store.providers.find(tx, record.name), record)
-            return self._insert(tx, principal, context, record)
-
-        return await self._commit_with_key(work, record.key_reference, key)
+        return await self._commit_with_key(
+            lambda tx: self._insert(tx, principal, context, record), record.key_reference, key
+        )
 
     async def change(
         self, principal: Principal, name: str, changes: ChangedProvider, context: RequestContext
@@ -175,16 +173,12 @@ class Providers(KeyedResource[Provider]):
         if (after.base_url, after.allow_private) != (known.base_url, known.allow_private):
             await self._check_addresses(after)
 
-        def work(tx: AuthorityTransaction) -> Provider:
-            def changed(before: Provider) -> Provider:
-                if after != before:
-                    self._check_name(self.store.providers.find(tx, after.name), after)
-                return after
-
-            # The version is that of the record that was checked, so that no other change in between is lost.
-            return self._update(tx, principal, context, known.id, known.version, changed)
-
-        return await self._commit_with_key(work, after.key_reference, key)
+        # The version is that of the record that was checked, so that no other change in between is lost.
+        return await self._commit_with_key(
+            lambda tx: self._update(tx, principal, context, known.id, known.version, lambda before: after),
+            after.key_reference,
+            key,
+        )
 
     async def record_test(
         self, principal: Principal, provider: Provider, context: RequestContext, *, error: str | None
@@ -200,6 +194,9 @@ class Providers(KeyedResource[Provider]):
         ours = self.from_settings
         found = self.store.providers.find(tx, name)
         return ours if found is None and ours is not None and name.lower() == ours.name else found
+
+    def _namesake(self, tx: Transaction, record: Provider) -> Provider | None:
+        return self.store.providers.find(tx, record.name)
 
     def _write(self, tx: AuthorityTransaction, before: Provider, after: Provider) -> dict[str, object] | None:
         self.store.providers.change(tx, after)

@@ -1,20 +1,20 @@
 """The sections of each type of report, and how each section gets its rows. Reads the store and changes nothing."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from gateway.domain.posture import Check, CheckStatus, PosturePoint, TrustAudit
+from gateway.domain.posture import Check, CheckStatus, PosturePoint
 from gateway.domain.reports import ReportType, Section, Shape, filled, read_columns
 from gateway.services.shield_tests import last_run
 from gateway.shield.detections import Severity
+from gateway.shield.suite import SuiteGroup, SuiteReport
 from gateway.store.database import Transaction
 from gateway.store.report_queries import QUERIES, ask
 from gateway.store.store import Store
 
 _MOST_ROWS = 200
 _GRAVEST_FIRST = tuple(Severity)
-_BAD = (CheckStatus.FAIL, CheckStatus.WARN)
+_WORST_FIRST = (CheckStatus.FAIL, CheckStatus.WARN, CheckStatus.PASS, CheckStatus.NOT_APPLICABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def _present(title: str, shape: Shape, query: str, named: str, rows: Iterable[It
 
 def scores(source: Source, tx: Transaction) -> Section:
     """Make posture and threat score as they are now."""
-    latest, now = _latest(source, tx), source.scores(tx)
+    latest, now = source.store.trust_audits.latest(tx), source.scores(tx)
     row = (now.posture_score, now.threat_score, latest and latest.failed, latest and latest.warned)
     query = "newest trust audit, and the threat score of the last 24 hours"
     named = "posture score, threat score, checks that fail, checks that warn"
@@ -89,38 +89,29 @@ def course(source: Source, tx: Transaction) -> Section:
 _HISTORY = asked("course", "Posture and threat over time", "lines")
 
 
-def _latest(source: Source, tx: Transaction) -> TrustAudit | None:
-    return source.store.trust_audits.latest(tx)
-
-
 def checks(title: str, wanted: Callable[[Check], bool]) -> Make:
     """Return the maker of a section of checks of the newest trust audit."""
 
     def make(source: Source, tx: Transaction) -> Section:
-        latest = _latest(source, tx)
+        latest = source.store.trust_audits.latest(tx)
         found = [check for check in latest.checks if wanted(check)] if latest else []
-        found.sort(key=lambda one: _GRAVEST_FIRST.index(one.severity))
-        rows = (
-            (
-                one.status.value.replace("_", " "),
-                one.severity.value,
-                one.title,
-                one.evidence,
-                one.why,
-                one.fix,
-                ", ".join(one.refs),
-            )
-            for one in found
-        )
+        rows = [
+            (_words(one.status), one.severity.value, one.title, one.evidence, one.why, one.fix, ", ".join(one.refs))
+            for one in sorted(found, key=lambda one: _GRAVEST_FIRST.index(one.severity))
+        ]
         query = f"checks of trust audit {latest.id}" if latest else "no trust audit was run yet"
         return _present(title, "table", query, "status, severity, check, evidence, why, fix, refs", rows)
 
     return make
 
 
+def _words(status: CheckStatus) -> str:
+    return status.value.replace("_", " ")
+
+
 def controls(source: Source, tx: Transaction) -> Section:
     """Make the table of controls, each with the checks that are its evidence."""
-    latest = _latest(source, tx)
+    latest = source.store.trust_audits.latest(tx)
     by_control: dict[str, list[Check]] = {}
     for check in latest.checks if latest else ():
         for ref in check.refs:
@@ -128,9 +119,7 @@ def controls(source: Source, tx: Transaction) -> Section:
                 by_control.setdefault(ref, []).append(check)
     rows = []
     for control, found in sorted(by_control.items()):
-        results = {check.status for check in found}
-        order = (CheckStatus.FAIL, CheckStatus.WARN, CheckStatus.PASS, CheckStatus.NOT_APPLICABLE)
-        status = next(one for one in order if one in results).value.replace("_", " ")
+        status = _words(min((check.status for check in found), key=_WORST_FIRST.index))
         evidence = "; ".join(f"{check.title}: {check.status.value} ({check.evidence})" for check in found)
         rows.append((control, status, len(found), evidence))
     query = f"checks of trust audit {latest.id} by the controls they refer to" if latest else "no trust audit yet"
@@ -155,7 +144,11 @@ def suite_figures(source: Source, tx: Transaction) -> Section:
 
 
 def suite_table(
-    title: str, query: str, named: str, rows_of: Callable[[Any], Iterable[tuple[object, ...]]], shape: Shape = "table"
+    title: str,
+    query: str,
+    named: str,
+    rows_of: Callable[[SuiteReport], Iterable[tuple[object, ...]]],
+    shape: Shape = "table",
 ) -> Make:
     """Return the maker of a section from the newest run of the validation suite."""
 
@@ -166,28 +159,19 @@ def suite_table(
     return make
 
 
-def _groups(groups: Any) -> Iterable[tuple[object, ...]]:
-    for one in groups:
-        found = 100 * one.found / one.attacks if one.attacks else None
-        flagged = 100 * one.flagged / one.controls if one.controls else None
-        yield one.name, one.attacks, one.found, found, one.controls, one.flagged, flagged
+def suite_rates(noun: str, groups_of: Callable[[SuiteReport], Sequence[SuiteGroup]]) -> Make:
+    """Return the maker of a section of the rates of groups of cases."""
+
+    def rows_of(report: SuiteReport) -> Iterable[tuple[object, ...]]:
+        for one in groups_of(report):
+            found = 100 * one.found / one.attacks if one.attacks else None
+            flagged = 100 * one.flagged / one.controls if one.controls else None
+            yield one.name, one.attacks, one.found, found, one.controls, one.flagged, flagged
+
+    named = f"{noun}, attacks, found, detection rate:percent, controls, flagged, false positive rate:percent"
+    return suite_table(f"By {noun}", f"cases of the suite, by {noun}", named, rows_of, "rates")
 
 
-_GROUP = "attacks, found, detection rate:percent, controls, flagged, false positive rate:percent"
-_CATEGORIES = suite_table(
-    "By category",
-    "cases of the suite, by category",
-    f"category, {_GROUP}",
-    lambda report: _groups(report.categories),
-    "rates",
-)
-_LANGUAGES = suite_table(
-    "By language",
-    "cases of the suite, by language",
-    f"language, {_GROUP}",
-    lambda report: _groups(report.languages),
-    "rates",
-)
 _FAILURES = suite_table(
     "Unexpected verdicts",
     "cases of the suite whose verdict is not the expected one",
@@ -205,7 +189,7 @@ _UNEXERCISED = suite_table(
 )
 _TRAFFIC_LINES = asked("by_time", "Requests over time", "lines")
 _THREAT_LINES = asked("threats_by_time", "Blocked and reviewed over time", "lines")
-_TO_MEND = checks("What to mend", lambda check: check.status in _BAD)
+_TO_MEND = checks("What to mend", lambda check: check.status in _WORST_FIRST[:2])
 
 SECTIONS: Mapping[ReportType, tuple[Make, ...]] = {
     ReportType.EXECUTIVE_SUMMARY: (
@@ -305,5 +289,11 @@ SECTIONS: Mapping[ReportType, tuple[Make, ...]] = {
         asked("access_changes", "Changes"),
         checks("Checks about access", lambda check: check.category in ("keys", "access", "exposure")),
     ),
-    ReportType.SHIELD_VALIDATION: (suite_figures, _CATEGORIES, _LANGUAGES, _FAILURES, _UNEXERCISED),
+    ReportType.SHIELD_VALIDATION: (
+        suite_figures,
+        suite_rates("category", lambda report: report.categories),
+        suite_rates("language", lambda report: report.languages),
+        _FAILURES,
+        _UNEXERCISED,
+    ),
 }

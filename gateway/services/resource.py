@@ -40,7 +40,7 @@ class Resource(Generic[R]):
     """The records of one noun. The edges check who may manage them.
 
     noun, nouns: for messages. resource_type: in the audit log. repository: the attribute of `Store` that has them.
-    most: the limit of their number, 0 for none. audited: the fields that go into audit events.
+    most: the limit of their number, 0 for none. audited: the fields in audit events. name_field: of a unique name.
     """
 
     noun: ClassVar[str]
@@ -49,6 +49,7 @@ class Resource(Generic[R]):
     repository: ClassVar[str]
     most: ClassVar[int] = 0
     audited: ClassVar[tuple[str, ...]] = ()
+    name_field: ClassVar[str] = "name"
 
     store: Store
     clock: Clock
@@ -61,6 +62,10 @@ class Resource(Generic[R]):
     def _lookup(self, tx: Transaction, name: str) -> R | None:
         """Return the record of an id, or of another unique name."""
         return cast("R | None", self._repository.by_id(tx, name))
+
+    def _namesake(self, tx: Transaction, record: R) -> R | None:
+        """Return the record that has the name of `record`, where names are unique."""
+        return None
 
     def _made(self, tx: AuthorityTransaction, principal: Principal, new: Any) -> R:
         """Return the record that `new` describes, checked."""
@@ -139,6 +144,7 @@ class Resource(Generic[R]):
     def _insert(
         self, tx: Any, principal: Principal, context: RequestContext, record: R, *, action: str = "created"
     ) -> R:
+        self._check_name(tx, record)
         if self.most and self._repository.count(tx) >= self.most:
             raise Conflict(f"There are {self.most} {self.nouns}; remove some first.")
         self._repository.insert(tx, record)
@@ -162,6 +168,7 @@ class Resource(Generic[R]):
         after = change(before)
         if after == before:
             return after
+        self._check_name(tx, after)
         details = self._write(tx, before, after)
         shown = {"before": self._shown(before), "after": self._shown(after)}
         self._append(tx, action, principal, context, id=before.id, details=details, **shown)
@@ -185,10 +192,10 @@ class Resource(Generic[R]):
         kind = self.resource_type
         self.audit.append_change(tx, f"{kind}_{action}", principal, context, kind, id, **what)
 
-    def _check_name(self, other: R | None, record: R, *, param: str = "name") -> None:
-        """Refuse a name that another record has."""
+    def _check_name(self, tx: Transaction, record: R) -> None:
+        other = self._namesake(tx, record)
         if other is not None and other.id != record.id:
-            raise Conflict(f"There is already a {self.noun} of this name.", param=param)
+            raise Conflict(f"There is already a {self.noun} of this name.", param=self.name_field)
 
 
 def patched(record: T, changes: object, **others: object) -> T:

@@ -18,6 +18,7 @@ class Users(Resource[User]):
     noun, nouns = "user", "users"
     resource_type = "user"
     repository = "users"
+    name_field = "username"
 
     passwords: Passwords
 
@@ -41,11 +42,7 @@ class Users(Resource[User]):
             disabled_at=None,
         )
 
-        def work(tx: AuthorityTransaction) -> User:
-            self._check_name(self.store.users.by_name(tx, user.username), user, param="username")
-            return self._insert(tx, principal, context, user)
-
-        return await self.audit.commit_authority(work)
+        return await self.audit.commit_authority(lambda tx: self._insert(tx, principal, context, user))
 
     async def change(self, principal: Principal, name: str, changes: ChangedUser, context: RequestContext) -> User:
         """Change the role or password of a user, or disable or enable the user.
@@ -87,6 +84,9 @@ class Users(Resource[User]):
     def _lookup(self, tx: Transaction, name: str) -> User | None:
         # An id and a name can have the same form; the id wins.
         return self.store.users.by_id(tx, name) or self.store.users.by_name(tx, name)
+
+    def _namesake(self, tx: Transaction, record: User) -> User | None:
+        return self.store.users.by_name(tx, record.username)
 
     def _write(self, tx: AuthorityTransaction, before: User, after: User) -> dict[str, object]:
         was_admin = before.role is Role.ADMIN and before.disabled_at is None
