@@ -31,6 +31,11 @@ def database_path(settings: Settings) -> str:
     return settings.data_dir if settings.data_dir == ":memory:" else os.path.join(settings.data_dir, DATABASE)
 
 
+def has_database(settings: Settings) -> bool:
+    """Tell whether there is a database in the data folder."""
+    return settings.data_dir != ":memory:" and os.path.exists(database_path(settings))
+
+
 def load_shield(path: str | None) -> Shield:
     """Load the rules of a file, or the built-in ones.
 

@@ -1,7 +1,6 @@
 """`backup` and `restore`: the whole database as one file, and back."""
 
 import argparse
-import os
 import shlex
 from functools import partial
 
@@ -133,7 +132,7 @@ def _need_folder(options: argparse.Namespace) -> None:
     config = load_settings(options)
     if config.data_dir == ":memory:":
         raise SetupError("the database of :memory: is inside the running gateway and cannot be backed up from outside")
-    if not os.path.exists(compose.database_path(config)):
+    if not compose.has_database(config):
         raise SetupError(f"there is no database in {config.data_dir}, so there is nothing to back up")
 
 

@@ -1,7 +1,6 @@
 """The shape of a command, its console, and what commands share. The commands are in the files beside this one."""
 
 import argparse
-import io
 import json
 import os
 import sys
@@ -9,7 +8,7 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, BinaryIO, TextIO, cast
+from typing import Any, BinaryIO, TextIO, TypeVar, cast
 
 import anyio
 
@@ -25,8 +24,7 @@ OK, FOUND, FAILED = 0, 1, 2
 CLOSING_SECONDS = 15.0
 """How long an orderly end may take after the last answer."""
 
-Work = Callable[[Gateway], Awaitable[int]]
-"""What a command does with the services of the data folder; returns its exit code."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +82,7 @@ def command(
 
 def load_settings(options: argparse.Namespace) -> Settings:
     """Read the settings with the flags of this command line."""
-    names = {row.name for row in settings.rows()} | {"config"}
-    return settings.load({name: value for name, value in vars(options).items() if name in names and value is not None})
+    return settings.load({name: value for name, value in vars(options).items() if value is not None})
 
 
 def past_time(text: str | None, flag: str) -> int | None:
@@ -98,20 +95,20 @@ def make_log(config: Settings) -> Log:
     return Log(sys.stderr, SystemClock(), config.log_level)
 
 
-def with_gateway(options: argparse.Namespace, work: Work, *, needs_rules: bool = True) -> int:
-    """Do the work with the services of the data folder, and return its exit code.
+def with_gateway(
+    options: argparse.Namespace, work: Callable[[Gateway], Awaitable[T]], *, needs_rules: bool = True
+) -> T:
+    """Do the work with the services of the data folder, and return its result.
 
     needs_rules: False for work that uses only the services of `Lasting`, so that it succeeds with a broken rule file.
     """
     config = load_settings(options)
     log = make_log(config)
 
-    async def run() -> int:
-        opening: AbstractAsyncContextManager[Lasting]
+    async def run() -> T:
+        opening: AbstractAsyncContextManager[Lasting] = compose.open_lasting(config, log=log)
         if needs_rules:
             opening = compose.open_gateway(config, log=log, is_shell=True)
-        else:
-            opening = compose.open_lasting(config, log=log)
         async with opening as gateway:
             return await work(cast(Gateway, gateway))
 
@@ -155,8 +152,5 @@ def shown(text: str, limit: int = 80) -> str:
 
 def table(rows: Sequence[tuple[str, ...]], head: tuple[str, ...]) -> str:
     """Return rows as aligned columns under a heading."""
-    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
-    out = io.StringIO()
-    for row in [head, *rows]:
-        out.write("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n")
-    return out.getvalue().rstrip("\n")
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in [head, *rows])

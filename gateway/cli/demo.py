@@ -1,7 +1,6 @@
 """`demo-data`: a made-up day in a fresh data folder, to look at the gateway with something in it."""
 
 import argparse
-import os
 
 import anyio
 
@@ -29,10 +28,9 @@ MOST_REQUESTS = 10_000_000
 )
 def _demo_data(options: argparse.Namespace, console: Console) -> int:
     config = load_settings(options)
-    path = compose.database_path(config)
     if config.data_dir == ":memory:":
         raise SetupError("demo data goes into a folder: name a fresh one with --data-dir")
-    if os.path.exists(path):
+    if compose.has_database(config):
         raise SetupError(f"{config.data_dir} is in use: demo data goes into a fresh folder, name one with --data-dir")
     seed = strict_json.read_integer(options.seed, param="--seed", low=0, high=2**31)
     requests = strict_json.read_integer(options.requests, param="--requests", low=1, high=MOST_REQUESTS)
@@ -40,10 +38,8 @@ def _demo_data(options: argparse.Namespace, console: Console) -> int:
 
     async def run() -> DemoReport:
         async with compose.open_gateway(config, log=make_log(config)) as gateway:
-            maker = DemoData(
-                store=gateway.store, shield=gateway.shield, seed=seed, until_at=until_at, requests=requests
-            )
-            return await maker.write()
+            made = DemoData(store=gateway.store, shield=gateway.shield, seed=seed, until_at=until_at, requests=requests)
+            return await made.write()
 
     report = anyio.run(run)
     if options.json:

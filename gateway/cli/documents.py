@@ -2,7 +2,8 @@
 
 import argparse
 import os
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TextIO
 
 from gateway import compose
@@ -60,7 +61,7 @@ def _audit_export(options: argparse.Namespace, console: Console) -> int:
     async def work(gateway: Gateway) -> int:
         form = ExportFormat(options.format)
         pieces = await export(gateway.store, gateway.audit, local("cli"), wanted, form, context(gateway))
-        with _private_file(options.output) if options.output else nullcontext(console.out) as out:
+        with _output(options, console) as out:
             async for piece in pieces:
                 out.write(piece.decode())
         if options.output:
@@ -98,7 +99,7 @@ def _report(options: argparse.Namespace, console: Console) -> int:
     async def work(gateway: Gateway) -> int:
         progress = draw if console.err.isatty() else None
         made = await gateway.reports.make(local("cli"), wanted, context(gateway), progress=progress)
-        with _private_file(options.output) if options.output else nullcontext(console.out) as out:
+        with _output(options, console) as out:
             out.write(made.document)
         if options.output:
             console.note(f"{made.report.id}: {made.report.document_bytes} bytes written to {options.output}")
@@ -107,15 +108,16 @@ def _report(options: argparse.Namespace, console: Console) -> int:
     return with_gateway(options, work)
 
 
-def _private_file(path: str) -> TextIO:
-    """Open a file for writing that only its owner may read."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    return os.fdopen(descriptor, "w", encoding="utf-8", newline="")
+def _output(options: argparse.Namespace, console: Console) -> AbstractContextManager[TextIO]:
+    """Open the file of `--output`, which only its owner may read, or return stdout."""
+    if not options.output:
+        return nullcontext(console.out)
+    return open(options.output, "w", encoding="utf-8", newline="", opener=partial(os.open, mode=0o600))
 
 
 def _need_database(options: argparse.Namespace) -> None:
     config = load_settings(options)
-    if config.data_dir != ":memory:" and not os.path.exists(compose.database_path(config)):
+    if config.data_dir != ":memory:" and not compose.has_database(config):
         raise SetupError(f"there is no database in {config.data_dir}")
 
 

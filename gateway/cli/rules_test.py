@@ -8,18 +8,7 @@ from typing import Any
 
 from gateway import compose
 from gateway.app import Gateway
-from gateway.cli.command import (
-    FOUND,
-    OK,
-    Console,
-    argument,
-    command,
-    context,
-    load_settings,
-    shown,
-    table,
-    with_gateway,
-)
+from gateway.cli.command import FOUND, OK, Console, argument, command, context, load_settings, shown, with_gateway
 from gateway.clock import SystemClock
 from gateway.domain.principals import local
 from gateway.errors import SetupError
@@ -53,20 +42,19 @@ def _test(options: argparse.Namespace, console: Console) -> int:
     settings = load_settings(options)
     source = options.file or settings.rules
     scanner = compose.load_shield(source)
-    path = _baseline_path(options.baseline, settings.data_dir)
+    path = Path(options.baseline) if options.baseline else Path(settings.data_dir, BASELINE)
     runs = _read_runs(path, is_named=bool(options.baseline))
     clock = SystemClock()
     examples = run_examples(scanner)
     suite = None
-    has_database = settings.data_dir != ":memory:" and os.path.exists(compose.database_path(settings))
-    if not options.no_suite and not options.file and has_database:
-        suite = _run_recorded(options)
+    if not options.no_suite and not options.file and compose.has_database(settings):
+        suite = with_gateway(options, _run_recorded)
     elif not options.no_suite:
         suite = run_suite(scanner, include_known_gaps=True, monotonic_seconds=clock.monotonic_seconds)
     now = _outcome(scanner, examples, suite, clock.now_at())
     name = os.path.abspath(source) if source else "built-in"
     change = _change(runs.pop(name, None), now)
-    if path:
+    if options.baseline or os.path.isdir(settings.data_dir):
         try:
             _write_runs(path, [*list(runs.items())[1 - _MOST_RUNS :], (name, now)], is_named=bool(options.baseline))
         except SetupError as error:
@@ -78,21 +66,14 @@ def _test(options: argparse.Namespace, console: Console) -> int:
     else:
         _print(console, scanner, examples, suite, change)
         if options.unexercised:
-            console.print(table([(rule,) for rule in now["unexercised"]], ("NEVER EXERCISED",)))
+            console.print("\n".join(("NEVER EXERCISED", *now["unexercised"])))
     return FOUND if now["failing"] or (change and change["worse"]) else OK
 
 
-def _run_recorded(options: argparse.Namespace) -> SuiteReport:
+async def _run_recorded(gateway: Gateway) -> SuiteReport:
     """Run the suite over the rules in use, and record the run as the API does."""
-    reports: list[SuiteReport] = []
-
-    async def work(gateway: Gateway) -> int:
-        command = RunShieldTests(include_known_gaps=True)
-        reports.append((await gateway.shield_tests.run(local("cli"), command, context(gateway))).report)
-        return OK
-
-    with_gateway(options, work)
-    return reports[0]
+    wanted = RunShieldTests(include_known_gaps=True)
+    return (await gateway.shield_tests.run(local("cli"), wanted, context(gateway))).report
 
 
 def _outcome(scanner: Shield, examples: ExampleReport, suite: SuiteReport | None, ran_at: int) -> Outcome:
@@ -138,7 +119,14 @@ def _print(
         for failure in suite.failures:
             matched = f" by {', '.join(failure.rules)}" if failure.rules else ""
             console.print(f"{failure.case}: must be {failure.expected} but is {failure.verdict}{matched}")
-        _print_suite(console, suite, len(scanner.rules))
+        gaps = len(suite.open_gaps) + len(suite.closed_gaps)
+        rates = suite.detection_rate or 0, suite.false_positive_rate or 0
+        console.print(f"{suite.cases} cases of the validation suite, {len(suite.failures)} failed")
+        console.print(f"attacks found: {suite.found} of {suite.attacks} ({rates[0]:.1%})")
+        console.print(f"benign texts flagged: {suite.flagged} of {suite.controls} ({rates[1]:.1%})")
+        console.print(f"known gaps: {gaps}, {len(suite.closed_gaps)} of them closed by these rules")
+        console.print(f"rules that no case matched: {len(suite.unexercised)} of {len(scanner.rules)}")
+        console.print(f"time of a scan: p50 {suite.p50_us} us, p95 {suite.p95_us} us")
     if change:
         rules = "other rules" if change["rules_changed"] else "the same rules"
         counts = f"{len(change['worse'])} hold no longer, {len(change['better'])} hold again"
@@ -147,29 +135,10 @@ def _print(
             console.print(f"worse: {one}")
 
 
-def _print_suite(console: Console, report: SuiteReport, rules: int) -> None:
-    gaps = len(report.open_gaps) + len(report.closed_gaps)
-    console.print(f"{report.cases} cases of the validation suite, {len(report.failures)} failed")
-    console.print(f"attacks found: {report.found} of {report.attacks} ({report.detection_rate or 0:.1%})")
-    console.print(
-        f"benign texts flagged: {report.flagged} of {report.controls} ({report.false_positive_rate or 0:.1%})"
-    )
-    console.print(f"known gaps: {gaps}, {len(report.closed_gaps)} of them closed by these rules")
-    console.print(f"rules that no case matched: {len(report.unexercised)} of {rules}")
-    console.print(f"time of a scan: p50 {report.p50_us} us, p95 {report.p95_us} us")
-
-
-def _baseline_path(baseline: str | None, data_dir: str) -> Path | None:
-    """Return the file of the last results: the named one, or one in the data folder if that exists."""
-    if baseline:
-        return Path(baseline)
-    return Path(data_dir, BASELINE) if data_dir != ":memory:" and os.path.isdir(data_dir) else None
-
-
-def _read_runs(path: Path | None, *, is_named: bool) -> dict[str, Any]:
+def _read_runs(path: Path, *, is_named: bool) -> dict[str, Any]:
     """Return the last results by rule file. Damaged ones in the data folder count as none."""
     try:
-        document: Any = json.loads(path.read_bytes()) if path else {"version": _VERSION, "runs": {}}
+        document: Any = json.loads(path.read_bytes())
         return dict(document["runs"]) if document["version"] == _VERSION else {}
     except FileNotFoundError:
         return {}

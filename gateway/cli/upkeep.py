@@ -132,7 +132,7 @@ def _check_data_dir(config: Settings) -> Finding:
 
 def _check_database(config: Settings) -> list[Finding]:
     """Open the database, if there is one: its audit chain, the gateway that runs on it, and its providers' keys."""
-    if config.data_dir == ":memory:" or not os.path.exists(compose.database_path(config)):
+    if not compose.has_database(config):
         return [Finding("database", True, "none yet; the first `serve` or `keys create` makes it")]
 
     async def look() -> list[Finding]:
