@@ -3,6 +3,7 @@
 import argparse
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from gateway import __version__, compose
@@ -74,25 +75,15 @@ def _scan_source(scanner: Shield, path: str, console: Console, direction: Direct
     """Scan one file, or stdin for ``-``. A source that cannot be read is an error, never a clean result."""
     nothing = ScanResult(Verdict.ALLOW, 0)
     try:
-        raw = console.stdin.read(LONGEST_FILE_BYTES + 1) if path == "-" else _read_file(path)
+        with nullcontext(console.stdin) if path == "-" else open(path, "rb") as file:
+            raw = file.read(LONGEST_FILE_BYTES + 1)
     except OSError as error:
         return Scanned(path, "", nothing, error.strerror or "cannot be read")
     if len(raw) > LONGEST_FILE_BYTES:
         return Scanned(path, "", nothing, f"longer than {LONGEST_FILE_BYTES >> 20} MiB; split it")
-    text = _decode(raw)
+    is_utf16 = raw[:2] in (b"\xff\xfe", b"\xfe\xff")  # its byte order mark; other bytes become lone surrogates
+    text = raw.decode("utf-16", "replace") if is_utf16 else raw.decode("utf-8-sig", "surrogateescape")
     return Scanned(path, text, scanner.scan(text, direction))
-
-
-def _read_file(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read(LONGEST_FILE_BYTES + 1)
-
-
-def _decode(raw: bytes) -> str:
-    """Decode a file as UTF-16 if it has that byte order mark, else as UTF-8; other bytes become lone surrogates."""
-    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return raw.decode("utf-16", "replace")
-    return raw.decode("utf-8-sig", "surrogateescape")
 
 
 def _as_json(one: Scanned) -> dict[str, object]:

@@ -4,7 +4,6 @@ import argparse
 import hashlib
 import json
 import sys
-from dataclasses import dataclass
 from zipfile import ZipFile
 
 from gateway import bundle
@@ -12,19 +11,6 @@ from gateway.cli.bytecode import compile_pyc
 from gateway.cli.command import FOUND, OK, Console, argument, command, shown
 from gateway.errors import SetupError
 from gateway.services.archive_check import BAD_ARCHIVE, MANIFEST, check_members
-
-
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """What the check of a file found. sha256: of the whole file. members: how many the manifest names.
-
-    is_whole: whether all members are there as the manifest says. If so, the problems concern the byte code.
-    """
-
-    sha256: str
-    members: int
-    is_whole: bool
-    problems: tuple[str, ...]
 
 
 @command(
@@ -39,40 +25,28 @@ def _verify(options: argparse.Namespace, console: Console) -> int:
     path = options.file or bundle.archive_path()
     if path is None:
         raise SetupError("this is a checkout: name the archive to verify")
-    found = check(path, bytecode=options.bytecode)
-    if options.json:
-        console.print_json(
-            {"file": path, "sha256": found.sha256, "members": found.members, "problems": list(found.problems)}
-        )
-        return FOUND if found.problems else OK
-    for problem in found.problems:
-        console.print(shown(problem, 200))
-    state = "matches its manifest" if found.is_whole else "DAMAGED"
-    if options.bytecode and found.is_whole:
-        of_python = f"the byte code of {sys.implementation.cache_tag}"
-        state += f"; {of_python} is not confirmed" if found.problems else f", and {of_python} its sources"
-    console.print(f"{found.sha256}  {path}: {state}, {found.members} members")
-    return FOUND if found.problems else OK
-
-
-def check(path: str, *, bytecode: bool) -> Verified:
-    """Check the archive at `path`. Nothing of it is run, imported or unmarshalled.
-
-    Raises:
-        SetupError: it is not a whole archive of the gateway.
-        OSError: it cannot be read.
-    """
+    # Nothing of the archive is run, imported or unmarshalled.
     try:
         with open(path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             with ZipFile(file) as archive:
                 hashes, problems = check_members(archive)
                 is_whole = not problems
-                if bytecode and is_whole:
+                if options.bytecode and is_whole:
                     problems = check_bytecode(archive)
     except BAD_ARCHIVE as error:
         raise SetupError(f"{path} is no whole gateway archive ({type(error).__name__}): get a fresh copy") from error
-    return Verified(digest, len(hashes), is_whole, tuple(problems))
+    if options.json:
+        console.print_json({"file": path, "sha256": digest, "members": len(hashes), "problems": problems})
+        return FOUND if problems else OK
+    for problem in problems:
+        console.print(shown(problem, 200))
+    state = "matches its manifest" if is_whole else "DAMAGED"
+    if options.bytecode and is_whole:
+        of_python = f"the byte code of {sys.implementation.cache_tag}"
+        state += f"; {of_python} is not confirmed" if problems else f", and {of_python} its sources"
+    console.print(f"{digest}  {path}: {state}, {len(hashes)} members")
+    return FOUND if problems else OK
 
 
 def check_bytecode(archive: ZipFile) -> list[str]:
