@@ -16,7 +16,6 @@ import json
 import os
 import sys
 import tempfile
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
@@ -52,20 +51,14 @@ def archive_path() -> str | None:
 _ROOT = archive_path() or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
+@cache
 def read(name: str) -> bytes:
-    """Return a data file, named from the root such as ``rules.json``.
-
-    It is read once and stays in memory, compressed, because most files are needed once or never.
+    """Return a data file, named from the root such as ``rules.json``. It is read once and stays in memory.
 
     Raises:
         OSError: the file does not exist.
     """
-    return zlib.decompress(_compressed(name))
-
-
-@cache
-def _compressed(name: str) -> bytes:
-    return zlib.compress(_read(name), 1)
+    return _read(name)
 
 
 def _read(name: str) -> bytes:
@@ -109,7 +102,7 @@ def load_all() -> None:
             except ImportError:
                 continue  # a part of a library that is for another system
         elif name.startswith(("gateway/", "META/sbom")) and not name.startswith("gateway/shield/"):
-            _compressed(name)
+            read(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +123,7 @@ def manifest() -> Manifest | None:
     """
     if archive_path() is None:
         return None
-    value = json.loads(_read(MANIFEST))
+    value = json.loads(read(MANIFEST))
     return Manifest(tuple(value["bytecode"]), dict(value["sha256"]))
 
 

@@ -34,10 +34,7 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     now_ns = staticmethod(time.time_ns)
-    """Return the wall clock in Unix nanoseconds."""
-
     monotonic_seconds = staticmethod(time.monotonic)
-    """Return seconds that never go back, from an arbitrary start."""
 
 
 class Ids(Protocol):

@@ -15,7 +15,8 @@ end only the supervisor has: a child whose supervisor was killed reads its end a
 import os
 import select
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from gateway.clock import Clock
@@ -45,10 +46,8 @@ class Child:
 
     def report_ready(self) -> None:
         """Tell the supervisor that this process is ready; later, that it still runs."""
-        try:
+        with suppress(OSError):  # the supervisor is gone, as `life` says too
             os.write(self._ready, os.getpid().to_bytes(_PID_BYTES, "big"))
-        except OSError:
-            return  # the supervisor is gone, as `life` says too
 
 
 @dataclass(slots=True)
@@ -139,7 +138,7 @@ class Supervisor:
         worker ends before all were ready for the first time, none is restarted, and its code is returned.
         """
         self._slots = [_Slot(number) for number in range(count)]
-        while not self.is_stopping or any(self._processes()):
+        while not self.is_stopping or self._processes():
             child = self._start_due()
             if child is not None:
                 return child
@@ -158,13 +157,11 @@ class Supervisor:
             self._kill_late()
         return self._result
 
-    def _processes(self) -> Iterator[_Process]:
-        yield from self._workers()
-        yield from self._retiring
+    def _processes(self) -> list[_Process]:
+        return self._workers() + self._retiring
 
-    def _workers(self) -> Iterator[_Process]:
-        for slot in self._slots:
-            yield from (one for one in (slot.current, slot.starting) if one is not None)
+    def _workers(self) -> list[_Process]:
+        return [one for slot in self._slots for one in (slot.current, slot.starting) if one is not None]
 
     def _wants(self, slot: _Slot) -> bool:
         """Return whether a process should be starting and is not."""
@@ -277,24 +274,20 @@ class Supervisor:
 
     def _reap(self, stopping: Callable[[], None]) -> None:
         """Collect the processes that have ended, and plan their replacements."""
-        for process in [one for one in self._retiring if self._has_ended(one) is not None]:
-            self._retiring.remove(process)
+        self._retiring = [one for one in self._retiring if self._has_ended(one) is None]
         for slot in self._slots:
-            if slot.starting is not None and (code := self._has_ended(slot.starting)) is not None:
-                ended, slot.starting = slot.starting, None
-                self._replace(slot, ended, code, stopping)
-            if slot.current is not None and (code := self._has_ended(slot.current)) is not None:
-                ended, slot.current = slot.current, None
-                self._replace(slot, ended, code, stopping)
-
-    def _replace(self, slot: _Slot, ended: _Process, code: int, stopping: Callable[[], None]) -> None:
-        if self.is_stopping:
-            return
-        if self._is_up:
-            self._plan_restart(slot, ended, code)
-        else:
-            self._result = self._result or _FAILED
-            self._stop(stopping)
+            for process in (slot.starting, slot.current):
+                if process is None or (code := self._has_ended(process)) is None:
+                    continue
+                if process is slot.starting:
+                    slot.starting = None
+                else:
+                    slot.current = None
+                if self._is_up and not self.is_stopping:
+                    self._plan_restart(slot, process, code)
+                elif not self.is_stopping:
+                    self._result = self._result or _FAILED
+                    self._stop(stopping)
 
     def _has_ended(self, process: _Process) -> int | None:
         """Return the exit code of a process that has ended, and remember one that is not 0 as the result of a stop."""
