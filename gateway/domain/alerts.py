@@ -146,11 +146,10 @@ class AlertStep:
     after: Mapping[str, object] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AlertCase:
+@named_record
+class AlertCase(Alert):
     """One alert with everything that was done about it, oldest first."""
 
-    alert: Alert
     timeline: tuple[AlertStep, ...]
 
 

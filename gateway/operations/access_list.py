@@ -18,7 +18,8 @@ from gateway.domain.access_list import (
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.field_types import LINE_PATTERN
 from gateway.operations.operation import choice, kind
-from gateway.operations.rows import Noun, paging, project
+from gateway.operations.rows import Noun, paging
+from gateway.records import project
 from gateway.services.access_list import WantedChange, WantedEntry
 
 

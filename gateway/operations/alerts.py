@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from gateway.domain.alerts import MAX_ALERT_LIMIT, Alert, AlertCase, AlertFilter, AlertSource, AlertStatus, WantedAlert
 from gateway.domain.principals import Permission, Scope
-from gateway.operations.operation import choice, joined, kind, request_id, text, time
+from gateway.operations.operation import choice, kind, request_id, text, time
 from gateway.operations.rows import Noun, paging, public
-from gateway.schema import JsonSchema, encode, json_schema
+from gateway.schema import JsonSchema
 from gateway.shield.detections import Severity
 
 ALERT_FILTERS = (
@@ -20,14 +20,6 @@ ALERT_FILTERS = (
     *paging(MAX_ALERT_LIMIT),
 )
 _SUPPRESSED: JsonSchema = {"const": AlertStatus.SUPPRESSED.value}
-
-
-def _write_case(case: AlertCase) -> dict[str, object]:
-    return encode(case.alert) | {"timeline": [encode(step) for step in case.timeline]}
-
-
-def _case_schema() -> JsonSchema:
-    return joined(json_schema(Alert, written=True), json_schema(AlertCase, written=True), "timeline")
 
 
 _ALERTS = Noun("alerts", Alert, Permission.ALERTS_READ, Permission.ALERTS_MANAGE)
@@ -44,9 +36,7 @@ ALERT_OPERATIONS = (
             text("assigned_to", "The person who handles it."),
         ),
     ),
-    _ALERTS.show(
-        "Show one alert with its evidence and its timeline.", gives=AlertCase, write=_write_case, schema=_case_schema
-    ),
+    _ALERTS.show("Show one alert with its evidence and its timeline.", gives=AlertCase),
     _ALERTS.change(
         WantedAlert,
         "Move an alert: `status`?, `note`?, `assigned_to`?; `suppressed` with `suppressed_until` or `acceptance`. "

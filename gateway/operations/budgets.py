@@ -7,7 +7,8 @@ from gateway.app import Gateway
 from gateway.domain.budgets import MAX_AMOUNT, MICRO, BudgetAction, BudgetScope, BudgetUnit, BudgetWindow, Standing
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.operations.operation import ById, kind
-from gateway.operations.rows import Noun, project, with_id
+from gateway.operations.rows import Noun, with_id
+from gateway.records import project
 from gateway.schema import JsonSchema
 from gateway.services.budgets import ChangedBudget, WantedBudget, WantedOverride, shown_amount
 

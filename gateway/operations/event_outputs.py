@@ -7,7 +7,8 @@ from gateway.domain.addresses import BASE_URL_PROMISE
 from gateway.domain.event_outputs import FILE_PROMISE, SYSLOG_PROMISE, EventKind, EventOutput, EventSeverity, OutputKind
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.operations.operation import ById, kind
-from gateway.operations.rows import Noun, project
+from gateway.operations.rows import Noun
+from gateway.records import project
 from gateway.schema import JsonSchema
 from gateway.services.event_outputs import ChangedOutput, NewOutput, Tried
 

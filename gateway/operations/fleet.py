@@ -6,7 +6,8 @@ from gateway.app import Gateway
 from gateway.domain.fleet import FleetView, Peer
 from gateway.domain.principals import Permission, Scope
 from gateway.operations.operation import time
-from gateway.operations.rows import Noun, project, public, row
+from gateway.operations.rows import Noun, public, row
+from gateway.records import project
 from gateway.services.fleet_peers import WantedPeer, source_of_key
 
 

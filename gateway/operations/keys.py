@@ -5,11 +5,13 @@ from typing import Annotated, Literal
 
 from gateway.app import Gateway
 from gateway.domain.keys import DEFAULT_GRACE_SECONDS, MAX_GRACE_SECONDS, MAX_KEY_LIMIT, ChangedKey, KeyRecord, NewKey
+from gateway.domain.paging import PageQuery
 from gateway.domain.policies import PolicyRecord
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.field_types import PlainName
 from gateway.operations.operation import ById
-from gateway.operations.rows import Noun, PageOf100, paging, project
+from gateway.operations.rows import Noun, paging
+from gateway.records import project
 from gateway.schema import Bounds
 from gateway.services.policies import WantedPolicy
 
@@ -88,17 +90,12 @@ async def _rotate(gateway: Gateway, who: Principal, command: RotateKey, context:
 
 
 _KEYS = Noun(
-    "keys",
-    KeyView,
-    Permission.API_KEYS_READ,
-    Permission.API_KEYS_MANAGE,
-    view=_view,
-    path="/api/config/api-keys",
+    "keys", KeyView, Permission.API_KEYS_READ, Permission.API_KEYS_MANAGE, view=_view, path="/api/config/api-keys"
 )
 _POLICIES = Noun("policies", PolicyRecord, Permission.POLICIES_READ, Permission.POLICIES_MANAGE)
 
 KEY_OPERATIONS = (
-    _KEYS.list("List the API keys, newest first.", takes=PageOf100, query=paging(MAX_KEY_LIMIT)),
+    _KEYS.list("List the API keys, newest first.", takes=PageQuery, query=paging(MAX_KEY_LIMIT)),
     _KEYS.create(
         NewKey,
         "Create a key: `name`, `scopes`, `rate_limit`?, `expires_at`?, `policy`?, `models`?. Shows `key` once.",

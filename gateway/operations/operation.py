@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
-from typing import Any, cast
+from typing import Any
 
 from gateway.app import Gateway
 from gateway.domain.principals import REQUEST_ID, Permission, Principal, RequestContext, Scope, read_request_id
@@ -168,14 +168,14 @@ def choice(name: str, values: type[StrEnum] | tuple[str, ...], about: str) -> Pa
     return Parameter(name, about, read, {"type": "string", "enum": list(known)})
 
 
-def limit(high: int, default: int) -> Parameter:
-    """Return the parameter that bounds a page."""
+def integer(name: str, about: str, low: int, high: int, default: int | None = None) -> Parameter:
+    """Return a parameter that is a whole number."""
 
     def read(value: str, now_at: int) -> object:
-        return read_integer(value, param="limit", low=1, high=high)
+        return read_integer(value, param=name, low=low, high=high)
 
-    schema: JsonSchema = {"type": "integer", "minimum": 1, "maximum": high, "default": default}
-    return Parameter("limit", "Most items of one page.", read, schema)
+    schema: JsonSchema = {"type": "integer", "minimum": low, "maximum": high}
+    return Parameter(name, about, read, schema | ({} if default is None else {"default": default}))
 
 
 def time(name: str, about: str) -> Parameter:
@@ -201,10 +201,3 @@ def cursor() -> Parameter:
 def kind(needs: tuple[str, ...] = (), /, **properties: JsonSchema) -> JsonSchema:
     """Return the schema of bodies whose fields of these names fit these schemas. needs: the required fields."""
     return {"properties": properties} | ({"required": list(needs)} if needs else {})
-
-
-def joined(first: JsonSchema, second: JsonSchema, name: str) -> JsonSchema:
-    """Return the schema of objects like `first` that have the property `name` of `second` as well."""
-    properties, more = cast(JsonSchema, first["properties"]), cast(JsonSchema, second["properties"])
-    required = [*cast("list[str]", first["required"]), name]
-    return first | {"properties": properties | {name: more[name]}, "required": required}

@@ -9,7 +9,8 @@ from gateway.domain.prices import Price
 from gateway.domain.principals import Permission
 from gateway.domain.providers import Origin, Provider, ProviderType
 from gateway.operations.operation import ById, kind
-from gateway.operations.rows import Noun, project
+from gateway.operations.rows import Noun
+from gateway.records import project
 from gateway.services.provider_test import ProviderTestResult
 from gateway.services.providers import ChangedProvider, ModelPrice, NewProvider
 

@@ -4,10 +4,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gateway.app import Gateway
+from gateway.domain.paging import PageQuery
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.domain.risk_acceptances import MAX_ACCEPTANCE_LIMIT, AcceptanceScope, RiskAcceptance
 from gateway.operations.operation import ById, kind
-from gateway.operations.rows import Noun, PageOf100, paging, project, public
+from gateway.operations.rows import Noun, paging, public
+from gateway.records import project
 from gateway.schema import JsonSchema
 from gateway.services.new_verdicts import NewVerdict
 from gateway.services.risk_acceptances import ChangedAcceptance, WantedAcceptance
@@ -53,14 +55,10 @@ def _of(
 
 
 _ACCEPTANCES = Noun(
-    "risk_acceptances",
-    AcceptanceView,
-    Permission.RISK_ACCEPTANCES_READ,
-    Permission.RISK_ACCEPTANCES_MANAGE,
-    view=_view,
+    "risk_acceptances", AcceptanceView, Permission.RISK_ACCEPTANCES_READ, Permission.RISK_ACCEPTANCES_MANAGE, view=_view
 )
 _LIST = _ACCEPTANCES.list(
-    "List the risk acceptances, newest first.", takes=PageOf100, query=paging(MAX_ACCEPTANCE_LIMIT)
+    "List the risk acceptances, newest first.", takes=PageQuery, query=paging(MAX_ACCEPTANCE_LIMIT)
 )
 
 PUBLIC_ACCEPTANCE_OPERATIONS = (

@@ -1,19 +1,17 @@
-"""Short ways to write rows: `row` for any operation, `Noun` for those of one kind of record, `project` for views.
+"""Short ways to write rows: `row` for any operation, `Noun` for those of one kind of record.
 
 The door of a row follows from `needs`: a scope belongs to an API key, a permission to a session. A row of a `Noun`
 calls the service method of its name and shows the result; a row that needs other code passes a `call` of its own.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, make_dataclass, replace
-from typing import Any, TypeVar, cast
+from dataclasses import dataclass, make_dataclass, replace
+from typing import Any
 
 from gateway.app import Gateway
 from gateway.domain.paging import DEFAULT_LIMIT, Page, PageQuery
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
-from gateway.operations.operation import Answer, ById, Door, Operation, Parameter, cursor, limit
-
-T = TypeVar("T")
+from gateway.operations.operation import Answer, ById, Door, Operation, Parameter, cursor, integer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,14 +21,9 @@ class PageOf20(PageQuery):
     limit: int = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageOf100(PageQuery):
-    """Which page of a list to return, 100 items by default."""
-
-
 def paging(high: int, default: int = DEFAULT_LIMIT) -> tuple[Parameter, Parameter]:
     """Return the two parameters of a list that has pages."""
-    return limit(high, default), cursor()
+    return integer("limit", "Most items of one page.", 1, high, default), cursor()
 
 
 def row(name: str, route: str, needs: Scope | Permission | None, summary: str, **options: Any) -> Operation:
@@ -44,15 +37,6 @@ def public(twin: Operation, name: str, scope: Scope, summary: str = "") -> Opera
     """Return the row of the public API, for API keys, that answers as `twin` does on the internal API."""
     route = twin.route[0], twin.route[1].replace("/api/", "/api/v1/", 1)
     return replace(twin, name=name, route=route, door=Door.KEY, needs=scope, summary=summary or twin.summary)
-
-
-def project(cls: type[T], record: object, **others: object) -> T:
-    """Return a `cls` with the values of `record` in its fields of the same names. others: values of all other fields.
-
-    A field that `cls` does not have is left out, so a view shows what it names and no more.
-    """
-    names = (one.name for one in fields(cast(Any, cls)) if one.name not in others)
-    return cast(T, cast(Any, cls)(**{name: getattr(record, name) for name in names}, **others))
 
 
 def whole(items: tuple[Any, ...]) -> Page[Any]:

@@ -131,7 +131,6 @@ ABOUT_OPERATIONS = (
         answer=Answer.BARE,
         gives=dict,
         write=lambda sbom: sbom,
-        schema=lambda: {"type": "object"},
         call=_show_sbom,
     ),
 )

@@ -8,7 +8,8 @@ from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.field_types import LINE_PATTERN
 from gateway.operations.operation import Answer, Door, kind
-from gateway.operations.rows import Noun, project, row, whole
+from gateway.operations.rows import Noun, row, whole
+from gateway.records import project
 from gateway.services.policies import Actions, Score, WantedPolicy
 from gateway.services.rules import RuleInUse, WantedOverride
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema

@@ -4,39 +4,20 @@ from gateway.app import Gateway
 from gateway.domain.alerts import MarkedAlerts, MarkFalsePositive
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.domain.traffic import MAX_TRAFFIC_LIMIT, ORIGINS, TrafficFilter, TrafficRow
-from gateway.operations.operation import ById, Parameter, choice, joined, request_id, text, time
+from gateway.operations.operation import ById, choice, integer, request_id, text, time
 from gateway.operations.rows import Noun, paging
-from gateway.schema import JsonSchema, encode, json_schema
 from gateway.services.traffic import SummaryFilter, TrafficDetail, TrafficSummary
 from gateway.shield.detections import Verdict
-from gateway.strict_json import read_integer
 
 _ORIGIN = choice("origin", ORIGINS, "Production or demo rows; if left out, those that this gateway has.")
 _SINCE = time("since", "At or after: an RFC 3339 time, a date, or an age such as 24h.")
-_MORE = ("ledger", "alerts", "captures")
 _UNTIL = time("until", "At or before: an RFC 3339 time, a date, or an age such as 24h.")
-
-
-def _read_status(value: str, now_at: int) -> object:
-    return read_integer(value, param="status", low=100, high=599)
 
 
 async def _show(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> TrafficDetail:
     # Only a caller who may manage policies, and so may have texts captured, sees them unredacted.
     with_full = Permission.POLICIES_MANAGE in who.permissions
     return await gateway.traffic.show(command.id, gateway.shield, with_full=with_full)
-
-
-def _write(detail: TrafficDetail) -> dict[str, object]:
-    more = {name: [encode(one) for one in getattr(detail, name)] for name in _MORE}
-    return encode(detail.row) | more
-
-
-def _schema() -> JsonSchema:
-    detail, schema = json_schema(TrafficDetail, written=True), json_schema(TrafficRow, written=True)
-    for name in _MORE:
-        schema = joined(schema, detail, name)
-    return schema
 
 
 _TRAFFIC = Noun("traffic", TrafficRow, Permission.TRAFFIC_READ, Permission.ALERTS_MANAGE)
@@ -52,12 +33,7 @@ TRAFFIC_OPERATIONS = (
             text("model", "The model's name."),
             text("provider", "The provider's name."),
             choice("operation", ("chat.completions", "shield.scan"), "The operation of the request."),
-            Parameter(
-                "status",
-                "HTTP status of the answer.",
-                _read_status,
-                {"type": "integer", "minimum": 100, "maximum": 599},
-            ),
+            integer("status", "HTTP status of the answer.", 100, 599),
             _ORIGIN,
             request_id(),
             text("rule", "A rule that matched."),
@@ -85,8 +61,6 @@ TRAFFIC_OPERATIONS = (
     _TRAFFIC.show(
         "Show one request, by `trf_…` or `req_…`: its score's ledger, alerts, and texts that a policy keeps.",
         gives=TrafficDetail,
-        write=_write,
-        schema=_schema,
         call=_show,
     ),
     _TRAFFIC.row(

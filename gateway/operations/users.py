@@ -18,7 +18,8 @@ from gateway.domain.users import (
     User,
 )
 from gateway.operations.operation import ById, Door, text
-from gateway.operations.rows import Noun, paging, project, row
+from gateway.operations.rows import Noun, paging, row
+from gateway.records import project
 from gateway.schema import Bounds
 
 Password = Annotated[

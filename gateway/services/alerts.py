@@ -30,6 +30,7 @@ from gateway.domain.alerts import (
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
+from gateway.records import project
 from gateway.schema import check
 from gateway.services.audit import Audit
 from gateway.services.findings import described
@@ -225,7 +226,7 @@ class Alerts:
                 note = event.details.get("note")
                 note = note if isinstance(note, str) else None
                 steps.append(AlertStep(event.occurred_at, event.action, event.actor, note, event.before, event.after))
-            return AlertCase(alert, tuple(steps))
+            return project(AlertCase, alert, timeline=tuple(steps))
 
         return await self._store.db.read(work)
 

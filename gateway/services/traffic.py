@@ -25,6 +25,7 @@ from gateway.domain.traffic_sums import (
     quantile_ms,
 )
 from gateway.errors import Conflict, NotFound
+from gateway.records import named_record, project
 from gateway.services.alerts import request_alerts
 from gateway.services.findings import LedgerLine, ledger_line
 from gateway.shield import Shield
@@ -113,11 +114,10 @@ class TrafficSummary:
     top: Mapping[str, tuple[TopValue, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class TrafficDetail:
+@named_record
+class TrafficDetail(TrafficRow):
     """One row, the rules that make its score, the alerts it counts in, and its stored texts."""
 
-    row: TrafficRow
     ledger: tuple[LedgerLine, ...]
     alerts: tuple[RequestAlert, ...]
     captures: tuple[KeptText, ...]
@@ -150,11 +150,12 @@ class Traffic:
             row = self._store.traffic.find(tx, id)
             if row is None:
                 raise NotFound("There is no such request in the traffic, or no longer.")
-            return TrafficDetail(
+            return project(
+                TrafficDetail,
                 row,
-                tuple(ledger_line(found, known) for found in row.detections),
-                request_alerts(self._store, tx, row.request_id),
-                tuple(
+                ledger=tuple(ledger_line(found, known) for found in row.detections),
+                alerts=request_alerts(self._store, tx, row.request_id),
+                captures=tuple(
                     text
                     for text in self._store.captures.of_request(tx, row.id, now_at=now_at)
                     if with_full or text.mode is Capture.REDACTED

@@ -19,7 +19,7 @@ PARAMETERS = {
     "texts": operation.texts("texts", ""),
     "enum": operation.choice("enum", Colour, ""),
     "words": operation.choice("words", ("a", "b"), ""),
-    "limit": operation.limit(500, 100),
+    "limit": operation.integer("limit", "", 1, 500, 100),
     "time": operation.time("time", ""),
     "cursor": operation.cursor(),
 }

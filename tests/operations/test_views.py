@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from gateway.operations.rows import project
+from gateway.records import project
 
 
 @dataclass(frozen=True, slots=True)
