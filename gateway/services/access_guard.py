@@ -48,23 +48,15 @@ class AccessGuard:
         self.rules: Rules | None = None
 
     def refresh(self) -> None:
-        """Read the entries again if one was changed: changes of other things move the generation as well.
-
-        Raises:
-            StoreUnavailable: they cannot be read, so nobody may pass.
-        """
+        """Read the entries again if one was changed: changes of other things move the generation as well."""
         entries = self._store.db.read_now(self._changed)
         if entries is not None:
             self.rules = Rules(entries, self._clock.now_at()) or None
             self._versions = tuple((entry.id, entry.version) for entry in entries)
 
-    def check_caller(self, principal: Principal, context: RequestContext, now_at: int) -> None:
-        """Check the address and the key of a request.
-
-        Raises:
-            EntryDenied: one of them is denied.
-        """
-        rules = self._rules(now_at)
+    def check_caller(self, principal: Principal, context: RequestContext) -> None:
+        """Check the address and the key of a request. Raises EntryDenied."""
+        rules = self._rules()
         if rules is None or rules.has.isdisjoint(OF_REQUEST):
             return
         self._check(rules, Subject.ADDRESS, context.ip or "", principal, None)
@@ -73,10 +65,9 @@ class AccessGuard:
     async def check_prompt(self, principal: Principal, prompt: Prompt, leaves: Leaves, *, agent: str) -> None:
         """Check model, agent, tools and links of a prompt before anything is sent. `usable` checks the providers.
 
-        Raises:
-            EntryDenied: one of them is denied; `param` names it.
+        Raises EntryDenied; its `param` names what is denied.
         """
-        rules = self._rules(self._clock.now_at())
+        rules = self._rules()
         if rules is None:
             return
         self._check(rules, Subject.MODEL, prompt.model, principal, "model")
@@ -87,29 +78,25 @@ class AccessGuard:
         await self._check_links(rules, leaves.texts, principal, "messages")
 
     def usable(self, principal: Principal, providers: Sequence[ProviderConnection]) -> Sequence[ProviderConnection]:
-        """Return those of `providers` that a caller may use.
-
-        Raises:
-            EntryDenied: every one is denied.
-        """
-        rules = self._rules(self._clock.now_at())
+        """Return those of `providers` that a caller may use. Raises EntryDenied if there is none."""
+        rules = self._rules()
         if rules is None or Subject.PROVIDER not in rules.has:
             return providers
         found: list[ProviderConnection] = []
-        denied: EntryDenied | None = None
+        denied: list[EntryDenied] = []
         for provider in providers:
             try:
                 self._check(rules, Subject.PROVIDER, provider.name, principal, "model")
                 found.append(provider)
             except EntryDenied as error:
-                denied = denied or error
-        if denied is not None and not found:
-            raise denied
+                denied.append(error)
+        if denied and not found:
+            raise denied[0]
         return found
 
     def may_use(self, principal: Principal, subject: Subject, value: str) -> bool:
         """Return whether a caller may use a model or provider. Counts no hit."""
-        rules = self._rules(self._clock.now_at())
+        rules = self._rules()
         return rules is None or rules.decide(subject, value, principal.id).is_allowed
 
     async def check_reply(self, principal: Principal, reply: Reply, dialect: OpenAiDialect) -> None:
@@ -119,7 +106,7 @@ class AccessGuard:
             EntryDenied: one of them is denied; nothing of the reply may leave.
             UpstreamUnavailable: the reply is too large to be searched.
         """
-        rules = self._rules(self._clock.now_at())
+        rules = self._rules()
         if rules is None:
             return
         if Subject.TOOL in rules.has:
@@ -143,7 +130,8 @@ class AccessGuard:
         repository = self._store.access_list
         return None if repository.versions(tx) == self._versions else repository.all(tx)
 
-    def _rules(self, now_at: int) -> Rules | None:
+    def _rules(self) -> Rules | None:
+        now_at = self._clock.now_at()
         if self.rules is not None and now_at >= self.rules.until_at:
             self.rules = self.rules.later(now_at) or None
         return self.rules

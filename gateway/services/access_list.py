@@ -9,7 +9,6 @@ from gateway.domain.access_list import (
     MAX_REASON_CHARS,
     MAX_VALUE_CHARS,
     AccessEntry,
-    EntryFilter,
     EntryType,
     ListName,
     is_duplicate,
@@ -17,7 +16,6 @@ from gateway.domain.access_list import (
 )
 from gateway.domain.keys import KEEP_AT
 from gateway.domain.lock_out import shut_out
-from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.field_types import Expiry, line
@@ -71,10 +69,6 @@ class AccessList(Resource[AccessEntry]):
     most = MAX_ENTRIES
     audited = ("value", "scope", "reason", "expires_at")
 
-    async def page(self, wanted: EntryFilter) -> Page[AccessEntry]:
-        """Return a page of the entries, newest first, expired ones included. Raises as `Resource.page`."""
-        return await self.store.db.read(lambda tx: self.store.access_list.page(tx, wanted))
-
     async def create(self, principal: Principal, new: WantedEntry, context: RequestContext) -> AccessEntry:
         """Create an entry. It applies in every process from the next request on.
 
@@ -86,17 +80,15 @@ class AccessList(Resource[AccessEntry]):
         now_at = self.clock.now_at()
         check(new)
         check_future(new.expires_at, now_at)
-        # A value that is wrong by itself is refused before one that names no key.
-        read_value(new.entry_type, new.value)
-        _check_scope(new.entry_type, new.scope)
 
         def work(tx: AuthorityTransaction) -> AccessEntry:
+            wanted = self._read(tx, new.entry_type, new.value, new.scope)
             entry = AccessEntry(
                 id=self.ids.new("acl"),
                 list_name=new.list_name,
                 entry_type=new.entry_type,
-                value=self._read_value(tx, new.entry_type, new.value),
-                scope=self._read_scope(tx, new.entry_type, new.scope),
+                value=wanted["value"],
+                scope=wanted["scope"],
                 reason=(new.reason or "").strip() or None,
                 created_at=now_at,
                 created_by=principal.name,
@@ -125,10 +117,13 @@ class AccessList(Resource[AccessEntry]):
 
         def work(tx: AuthorityTransaction) -> AccessEntry:
             def changed(before: AccessEntry) -> AccessEntry:
-                value, scope = self._read_change(tx, before, changes)
+                try:
+                    wanted = self._read(tx, before.entry_type, changes.value, changes.scope)
+                except InvalidRequest as error:  # the type of the entry forbids it
+                    raise Conflict(error.message, param=error.param) from None
                 reason = before.reason if changes.reason is None else changes.reason.strip() or None
                 expires_at = before.expires_at if changes.expires_at == KEEP_AT else changes.expires_at
-                after = patched(before, changes, value=value, scope=scope, reason=reason, expires_at=expires_at)
+                after = patched(before, changes, **wanted, reason=reason, expires_at=expires_at)
                 if after != before:
                     self._check_change(tx, principal, context, before, after, force=changes.force)
                 return after
@@ -163,7 +158,7 @@ class AccessList(Resource[AccessEntry]):
         now_at = self.clock.now_at()
 
         def work(tx: Transaction) -> AccessEntry:
-            wanted = (list_name, entry_type, self._read_value(tx, entry_type, value), GLOBAL)
+            wanted = (list_name, entry_type, self._read(tx, entry_type, value, None)["value"], GLOBAL)
             entries = self.store.access_list.all(tx)
             found = [one for one in entries if (one.list_name, one.entry_type, one.value, one.scope) == wanted]
             if not found:
@@ -210,27 +205,18 @@ class AccessList(Resource[AccessEntry]):
         if refused is not None:
             raise Conflict(f"{refused}. Set force to do it anyway.", param="force")
 
-    def _read_value(self, tx: Transaction, entry_type: EntryType, text: str) -> str:
-        value = read_value(entry_type, text)
-        return find_key(self.store, tx, value, param="value").id if entry_type is EntryType.KEY else value
+    def _read(self, tx: Transaction, entry_type: EntryType, value: str | None, scope: str | None) -> dict[str, str]:
+        """Return the canonical form of those of value and scope that are given, with keys by their ids.
 
-    def _read_scope(self, tx: Transaction, entry_type: EntryType, text: str) -> str:
-        _check_scope(entry_type, text)
-        return GLOBAL if text == GLOBAL else find_key(self.store, tx, text, param="scope").id
-
-    def _read_change(self, tx: Transaction, before: AccessEntry, wanted: WantedChange) -> tuple[str, str]:
-        """Return the wanted value and scope. One that the entry's type forbids is a Conflict, not an InvalidRequest."""
-        kind, value, scope = before.entry_type, before.value, before.scope
-        try:
-            if wanted.value is not None:
-                value = self._read_value(tx, kind, wanted.value)
-            if wanted.scope is not None:
-                scope = self._read_scope(tx, kind, wanted.scope)
-        except InvalidRequest as error:
-            raise Conflict(error.message, param=error.param) from None
-        return value, scope
-
-
-def _check_scope(entry_type: EntryType, text: str) -> None:
-    if entry_type is EntryType.KEY and text != GLOBAL:
-        raise InvalidRequest("An entry of type KEY is about one key already: its scope is global.", param="scope")
+        A text that is wrong by itself is refused before one that names no key.
+        """
+        found = {} if value is None else {"value": read_value(entry_type, value)}
+        if entry_type is EntryType.KEY:
+            if scope not in (None, GLOBAL):
+                raise InvalidRequest(
+                    "An entry of type KEY is about one key already: its scope is global.", param="scope"
+                )
+            found = {name: find_key(self.store, tx, text, param=name).id for name, text in found.items()}
+        if scope is not None:
+            found["scope"] = scope if scope == GLOBAL else find_key(self.store, tx, scope, param="scope").id
+        return found

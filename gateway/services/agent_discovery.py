@@ -118,11 +118,7 @@ class AgentDiscovery:
         self._generation = -1
 
     def any_blocked(self) -> bool:
-        """Return whether any agent is blocked. Changes by any process apply at once.
-
-        Raises:
-            StoreUnavailable: the agents cannot be read.
-        """
+        """Return whether any agent is blocked. Changes by any process apply at once. Raises StoreUnavailable."""
         generation = self._store.generation.value()
         if generation != self._generation:
             self._blocked = self._store.db.read_now(self._store.agents.blocked)
@@ -130,11 +126,7 @@ class AgentDiscovery:
         return bool(self._blocked)
 
     def check(self, name: str) -> None:
-        """Refuse a blocked agent. Call `any_blocked` first.
-
-        Raises:
-            AgentBlocked: it is blocked.
-        """
+        """Refuse a blocked agent. Call `any_blocked` first. Raises AgentBlocked."""
         if (agent_id := self._blocked.get(fold_name(name))) is not None:
             raise AgentBlocked(agent_id, clean_name(name))
 

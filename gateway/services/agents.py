@@ -1,6 +1,8 @@
 """The inventory of agents, each with the counts of its last 24 hours. The gateway refuses a blocked agent."""
 
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -81,11 +83,7 @@ class Agents(Resource[AgentRecord]):
         return tuple(one for _, one in await self._views())
 
     async def page(self, wanted: AgentFilter) -> Page[AgentView]:
-        """List agents, newest first.
-
-        Raises:
-            InvalidRequest: a bound or the cursor of `wanted`.
-        """
+        """List agents, newest first. Raises InvalidRequest for a bad bound or cursor of `wanted`."""
         limit = check_limit(wanted.limit, MAX_AGENT_LIMIT)
         query = ("agents", str(wanted.status), str(wanted.source), str(wanted.risk), wanted.search)
         before = None if wanted.cursor is None else read_cursor(wanted.cursor, query, (int,))[0]
@@ -98,11 +96,7 @@ class Agents(Resource[AgentRecord]):
         return Page(tuple(one for _, one in found[:limit]), limit, following)
 
     async def view(self, id: str) -> AgentView:
-        """Return one agent.
-
-        Raises:
-            NotFound: there is none.
-        """
+        """Return one agent. Raises NotFound."""
         for _, one in await self._views(id):
             return one
         raise NotFound("There is no such agent.")
@@ -172,32 +166,25 @@ class Agents(Resource[AgentRecord]):
         await self.audit.commit_authority(work)
         return await self.view(name)
 
-    def _lookup(self, tx: Transaction, name: str) -> AgentRecord | None:
-        return self.store.agents.by_id(tx, name)
-
     def _namesake(self, tx: Transaction, record: AgentRecord) -> AgentRecord | None:
         return self.store.agents.by_name(tx, record.folded)
 
     async def _views(self, id: str | None = None) -> Sequence[tuple[int, AgentView]]:
         """Return agents with their positions and the counts of the last 24 hours."""
-        try:
+        with suppress(StoreUnavailable):  # the sums so far are better than nothing
             await self.traffic.advance()
-        except StoreUnavailable:
-            pass  # the sums so far are better than nothing
         now_at = self.clock.now_at()
 
         def work(tx: Transaction) -> Sequence[tuple[int, AgentView]]:
-            sums = self.traffic.last_day(tx, "agent", now_at)
-            counts: dict[str, tuple[int, int]] = {}
-            for name, one in sums.items():
-                requests, blocks = counts.get(fold_name(name), (0, 0))
-                counts[fold_name(name)] = (requests + one.requests, blocks + one.blocks)
-            found = []
-            for position, record in self.store.agents.positions(tx):
-                if id in (None, record.id):
-                    requests, blocks = counts.get(record.folded, (0, 0))
-                    found.append((position, view(record, now_at, requests=requests, blocks=blocks)))
-            return found
+            requests, blocks = Counter[str](), Counter[str]()
+            for name, one in self.traffic.last_day(tx, "agent", now_at).items():
+                requests[fold_name(name)] += one.requests
+                blocks[fold_name(name)] += one.blocks
+            return [
+                (position, view(record, now_at, requests=requests[record.folded], blocks=blocks[record.folded]))
+                for position, record in self.store.agents.positions(tx)
+                if id in (None, record.id)
+            ]
 
         return await self.store.db.read(work)
 

@@ -98,7 +98,7 @@ class Authentication:
         status = cached.record.status(now_at)
         if status != "active":
             raise self._refused(_ended(status), context, principal=cached.principal)
-        self._check_principal(cached.principal, context, now_at)
+        self._check_principal(cached.principal, context)
         if cached.used_at is None:
             await self._record_first_use(cached, context, now_at)
         elif now_at - cached.used_at >= _RECORD_USE_MS:
@@ -159,11 +159,11 @@ class Authentication:
         self._policies.refresh()
         self._generation, self._changes = generation, changes
 
-    def _check_principal(self, principal: Principal, context: RequestContext, now_at: int) -> None:
+    def _check_principal(self, principal: Principal, context: RequestContext) -> None:
         """Check that the policy of a key exists, and the access list."""
         try:
             self._policies.of(principal, DEFAULT_SHIELD_POLICY)
-            self._access.check_caller(principal, context, now_at)
+            self._access.check_caller(principal, context)
         except EntryDenied as error:
             raise self._refused(error, context, principal=principal, details={"access_entry": error.entry.id}) from None
         except PermissionDenied as error:

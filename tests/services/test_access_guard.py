@@ -128,7 +128,7 @@ async def test_hits_the_store_does_not_take_are_counted_on(process: Process) -> 
 
     for refusing in (True, False):
         with pytest.raises(EntryDenied):
-            process.guard.check_caller(WHO, CONTEXT, 0)
+            process.guard.check_caller(WHO, CONTEXT)
         process.store.db.write_behind = fail if refusing else write_behind  # type: ignore[method-assign]
         process.guard.flush_hits()
     await process.store.db.write(lambda tx: None)
