@@ -96,7 +96,7 @@ def is_own_user(request: Request) -> bool:
         and is_loopback(plain_address(request.peer))
         and _is_here(f"//{headers.get('host')}")
         and (origin is None or _is_here(origin))
-        and not any(name in _PROXY_HEADERS or name.startswith(_PROXY_PREFIX) for name, _ in headers)
+        and not any(name in _PROXY_HEADERS or name.startswith(_PROXY_PREFIX) for name in headers)
     )
 
 

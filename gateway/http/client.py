@@ -9,7 +9,6 @@ import re
 import socket
 import ssl
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
@@ -44,13 +43,7 @@ class _Origin(NamedTuple):
     is_tls: bool
     host: str
     port: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Url:
-    origin: _Origin
     host_header: str
-    target: str
 
 
 class _StaleConnection(Exception):
@@ -93,13 +86,13 @@ class Client:
             ConnectFailed, ReplyTimeout, BadReply, ReplyTooLarge: see there.
             ValueError: url, method or headers are malformed; nothing was sent.
         """
-        read = _parse_url(url)
-        raw = _render(method, read, headers, body)
+        origin, target = _parse_url(url)
+        raw = _render(method, origin, target, headers, body)
         begun_seconds = Sweep.now_seconds()
         try:
-            return await self._exchange(read.origin, method, raw, terms, begun_seconds)
+            return await self._exchange(origin, method, raw, terms, begun_seconds)
         except _StaleConnection:
-            return await self._exchange(read.origin, method, raw, terms, begun_seconds, is_repeated=True)
+            return await self._exchange(origin, method, raw, terms, begun_seconds, is_repeated=True)
 
     async def aclose(self) -> None:
         """Close all connections, those in use too."""
@@ -265,7 +258,7 @@ async def resolve(url: str) -> tuple[str, ...]:
     Raises:
         ConnectFailed: the name cannot be resolved. ValueError: the URL is malformed.
     """
-    return tuple(_unmapped(address) for address in await _resolve(_parse_url(url).origin))
+    return tuple(_unmapped(address) for address in await _resolve(_parse_url(url)[0]))
 
 
 async def _resolve(origin: _Origin) -> list[str]:
@@ -289,7 +282,7 @@ def _unmapped(address: str) -> str:
 
 
 @lru_cache(64)
-def _parse_url(url: str) -> _Url:
+def _parse_url(url: str) -> tuple[_Origin, str]:
     parts = urlsplit(url)
     host = parts.hostname
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -306,13 +299,13 @@ def _parse_url(url: str) -> _Url:
     usual_port = 443 if is_tls else 80
     port = usual_port if parts.port is None else parts.port
     name = f"[{host}]" if ":" in host else host
-    return _Url(_Origin(is_tls, host, port), name if port == usual_port else f"{name}:{port}", target)
+    return _Origin(is_tls, host, port, name if port == usual_port else f"{name}:{port}"), target
 
 
-def _render(method: str, url: _Url, headers: Sequence[tuple[str, str]], body: bytes) -> bytes:
+def _render(method: str, origin: _Origin, target: str, headers: Sequence[tuple[str, str]], body: bytes) -> bytes:
     if _TOKEN.fullmatch(method) is None:
         raise ValueError("the method is no token")
-    lines = [f"{method} {url.target} HTTP/1.1", f"host: {url.host_header}"]
+    lines = [f"{method} {target} HTTP/1.1", f"host: {origin.host_header}"]
     names = set()
     for name, value in headers:
         lower = name.lower()

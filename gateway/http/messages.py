@@ -6,36 +6,21 @@ frozen (a frozen record of nine fields costs two microseconds to make). A `Reque
 """
 
 import resource
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 _SPARE_DESCRIPTORS = 64  # database, log, listeners, the archive, threads' pipes
 
 
-class Headers:
+class Headers(dict[str, str]):
     """Header fields by lower-case name. A field that was sent several times is joined with ``", "``.
 
     The server refuses a request that repeats a field which must be single, so a joined value is always a list.
     """
 
-    __slots__ = ("_fields",)
-
-    def __init__(self, fields: Mapping[str, str]) -> None:
-        self._fields = fields
-
-    def get(self, name: str, default: str | None = None) -> str | None:
-        """Return the value of `name` (lower case) or `default`."""
-        return self._fields.get(name, default)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._fields
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        return iter(self._fields.items())
-
     def __repr__(self) -> str:
-        return f"Headers({', '.join(self._fields)})"  # never the values: some are secrets
+        return f"Headers({', '.join(self)})"  # never the values: some are secrets
 
 
 @dataclass(slots=True, eq=False)

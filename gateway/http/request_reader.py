@@ -18,9 +18,8 @@ RETRY = (("retry-after", "1"),)
 class ServerState:
     """What all connections of one server share.
 
-    first_seconds, idle_seconds: how long the server waits for a first and a next request. is_stopping: answers end
-    their connection. held_bytes: bodies that are arriving or being handled. endless: functions that each end a stream
-    which would last as long as its peer. sweep: given when the server begins to serve.
+    is_stopping: answers end their connection. held_bytes: bodies that are arriving or being handled. endless: functions
+    that each end a stream which would last as long as its peer. sweep: given when the server begins to serve.
     """
 
     handle: Callable[[Request], Awaitable[Response]]
@@ -31,19 +30,19 @@ class ServerState:
     allowed_hosts: frozenset[str] | None
     sweep: Sweep = field(init=False)
     writer: AnswerWriter = field(default_factory=AnswerWriter)
-    first_seconds: float = field(init=False)
-    idle_seconds: float = field(init=False)
     is_stopping: bool = False
     held_bytes: int = 0
     endless: set[Callable[[], None]] = field(default_factory=set)
 
-    def __post_init__(self) -> None:
-        self.first_seconds, self.idle_seconds = self.limits.head_seconds, self.limits.idle_seconds
+    def idle_seconds(self, *, is_first: bool) -> float:
+        """Return how long the server waits for the next request of a connection, or its first."""
+        if self.is_stopping:
+            return self.limits.drain_idle_seconds
+        return self.limits.head_seconds if is_first else self.limits.idle_seconds
 
     def stop(self) -> None:
         """Make every answer the last of its connection, and end the streams that have no end."""
         self.is_stopping = True
-        self.first_seconds = self.idle_seconds = self.limits.drain_idle_seconds
         for end in tuple(self.endless):
             end()
 
@@ -78,7 +77,7 @@ class RequestReader:
             connection.arrived_seconds = now_seconds  # it waited for the answer before it
             await anyio.lowlevel.checkpoint()  # pipelined requests give way to the other connections
         else:
-            connection.deadline_seconds = now_seconds + (state.first_seconds if is_first else state.idle_seconds)
+            connection.deadline_seconds = now_seconds + state.idle_seconds(is_first=is_first)
             has_waited = connection.unread and not is_first
             connection.is_idle = True
             try:
@@ -142,26 +141,21 @@ class RequestReader:
         self._connection.deadline_seconds = state.sweep.now_seconds() + state.limits.body_seconds
         if declared_bytes is None:
             return await self._read_chunks(limit_bytes, request)
-        data = self._unread
-        if len(data) >= declared_bytes:
-            self._unread = data[declared_bytes:]
-            return data[:declared_bytes] if self._unread else data
-        pieces = [data]
-        missing_bytes = declared_bytes - len(data)
-        while missing_bytes > 0:
-            data = await self._more()
-            pieces.append(data[:missing_bytes])
-            self._unread = data[missing_bytes:]
-            missing_bytes -= len(data)
-        return b"".join(pieces)
+        pieces, size_bytes = [self._unread], len(self._unread)
+        while size_bytes < declared_bytes:
+            pieces.append(await self._more())
+            size_bytes += len(pieces[-1])
+        data = b"".join(pieces)
+        self._unread = data[declared_bytes:]
+        return data[:declared_bytes]
 
     async def _check(self, request: Request) -> None:
         """Have the head of a request checked, so that unknown callers cannot fill the memory."""
-        check = self._state.check
-        if check is None:
+        if self._state.check is None:
             return
-        self._connection.deadline_seconds = NEVER
-        response = await check(request)
+        deadline_seconds, self._connection.deadline_seconds = self._connection.deadline_seconds, NEVER
+        response = await self._state.check(request)
+        self._connection.deadline_seconds = deadline_seconds
         if response is not None:
             raise HeadRefused(response)
 
@@ -185,9 +179,7 @@ class RequestReader:
                 return b"".join(pieces)
             if size_bytes > limits.unchecked_bytes and not is_checked:
                 is_checked = True
-                deadline_seconds = self._connection.deadline_seconds
                 await self._check(request)
-                self._connection.deadline_seconds = deadline_seconds
             data = await self._more()
 
     async def _more(self) -> bytes:

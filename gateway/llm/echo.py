@@ -6,7 +6,7 @@ itself. The rule is no vendor's; it is exact, so that limits, budgets and usage 
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from gateway.clock import Clock, Ids
 from gateway.errors import InvalidRequest
@@ -36,13 +36,17 @@ class EchoModel:
             InvalidRequest: `n` times the text is longer than `MAX_ECHO_CHARS`.
         """
         body = prompt.body
-        text, finish_reason = cut(_last_user_text(body), _limit(body))
+        messages = body["messages"]
+        assert isinstance(messages, list)
+        last = next((message for message in reversed(messages) if message["role"] == "user"), messages[-1])
+        text, finish_reason = cut("".join(_texts(last)), _limit(body))
         count = body.get("n")
         choices = count if isinstance(count, int) else 1
         if choices * len(text) > MAX_ECHO_CHARS:
             raise InvalidRequest("n times the length of the prompt is more than echo answers.", param="n")
-        texts = (*_texts(body), text)
-        *of_prompt, of_reply = await self._offload.run(_counts, texts, is_long=sum(map(len, texts)) > _LONG_CHARS)
+        texts = [text, *(one for message in messages for one in _texts(message))]
+        is_long = sum(map(len, texts)) > _LONG_CHARS
+        of_reply, *of_prompt = await self._offload.run(_counts, texts) if is_long else _counts(texts)
         prompt_tokens, reply_tokens = sum(of_prompt), choices * of_reply
         answer = {
             "id": self._ids.new("chatcmpl").replace("_", "-", 1),
@@ -98,28 +102,7 @@ def _limit(body: Mapping[str, object]) -> int | None:
     return min((value for value in values if isinstance(value, int) and value > 0), default=None)
 
 
-def _last_user_text(body: Mapping[str, object]) -> str:
-    messages = body["messages"]
-    assert isinstance(messages, list)
-    for message in reversed(messages):
-        if message["role"] == "user":
-            return "".join(_content(message))
-    return "".join(_content(messages[-1]))
-
-
-def _texts(body: Mapping[str, object]) -> Iterator[str]:
-    messages = body["messages"]
-    assert isinstance(messages, list)
-    for message in messages:
-        yield from _content(message)
-
-
-def _content(message: Mapping[str, object]) -> Iterator[str]:
+def _texts(message: Mapping[str, object]) -> list[str]:
     content = message.get("content")
-    if isinstance(content, str):
-        yield content
-    elif isinstance(content, list):
-        for part in content:
-            text = part.get("text")
-            if isinstance(text, str):
-                yield text
+    parts = [part.get("text") for part in content] if isinstance(content, list) else [content]
+    return [text for text in parts if isinstance(text, str)]

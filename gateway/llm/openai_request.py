@@ -17,53 +17,27 @@ _MAY_BE_SILENT = ("assistant", "function")
 TEXT_FIELDS = {"text": "text", "refusal": "refusal", "input_text": "text", "output_text": "text"}
 """Parts that are text, and the field that holds it."""
 
-_TYPE_NAMES: Mapping[str, tuple[type, ...]] = {
-    "a string": (str,),
-    "a whole number": (int,),
-    "a number": (int, float),
-    "true or false": (bool,),
-    "an object": (dict,),
-    "an array of objects": (list,),
-    "a string or an array of strings": (str, list),
-    "a string or an object": (str, dict),
+# The types of a field as an error names them, what they are in JSON, and the fields that have them.
+_KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "a string": ((str,), "user service_tier reasoning_effort"),
+    "a whole number": ((int,), "n max_tokens max_completion_tokens top_logprobs seed"),
+    "a number": ((int, float), "temperature top_p presence_penalty frequency_penalty"),
+    "true or false": ((bool,), "logprobs parallel_tool_calls store"),
+    "an object": (
+        (dict,),
+        "logit_bias metadata response_format prediction audio stream_options web_search_options",
+    ),
+    "an array of objects": ((list,), "tools functions"),
+    "a string or an array of strings": ((str, list), "stop"),
+    "a string or an object": ((str, dict), "tool_choice function_call"),
 }
-# Field, its type as an error names it. Null stands for absent everywhere. Values are the upstream's to judge.
-_FIELDS: Mapping[str, str] = {
-    "n": "a whole number",
-    "max_tokens": "a whole number",
-    "max_completion_tokens": "a whole number",
-    "top_logprobs": "a whole number",
-    "seed": "a whole number",
-    "temperature": "a number",
-    "top_p": "a number",
-    "presence_penalty": "a number",
-    "frequency_penalty": "a number",
-    "logprobs": "true or false",
-    "parallel_tool_calls": "true or false",
-    "store": "true or false",
-    "user": "a string",
-    "service_tier": "a string",
-    "reasoning_effort": "a string",
-    "stop": "a string or an array of strings",
-    "tool_choice": "a string or an object",
-    "function_call": "a string or an object",
-    "logit_bias": "an object",
-    "metadata": "an object",
-    "response_format": "an object",
-    "prediction": "an object",
-    "audio": "an object",
-    "stream_options": "an object",
-    "web_search_options": "an object",
-    "tools": "an array of objects",
-    "functions": "an array of objects",
-}
+_FIELDS = {name: kind for kind, (_, names) in _KINDS.items() for name in names.split()}
 _OF_MESSAGE = {
     "name": "a string",
     "tool_call_id": "a string",
     "refusal": "a string",
     "tool_calls": "an array of objects",
 }
-
 
 # Keys and fixed values of the dialect: they are nobody's text, so no scan reads them.
 _MESSAGE = (
@@ -145,9 +119,9 @@ def _wrong(param: str, wanted: str) -> InvalidRequest:
 
 
 def _check_type(value: object, param: str, kind: str) -> None:
-    """Refuse a value of another type than `kind`, a key of `_TYPE_NAMES`."""
+    """Refuse a value of another type than `kind`, a key of `_KINDS`."""
     is_bool = isinstance(value, bool)
-    if not isinstance(value, _TYPE_NAMES[kind]) or is_bool is not (kind == "true or false"):
+    if not isinstance(value, _KINDS[kind][0]) or is_bool is not (kind == "true or false"):
         raise _wrong(param, kind)
     if isinstance(value, list):
         wanted, name = (dict, "an object") if kind == "an array of objects" else (str, "a string")

@@ -7,6 +7,7 @@ texts, and the texts themselves only where the policy of the key says so.
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import anyio
@@ -73,51 +74,34 @@ class PromptBlocked(ContentPolicyViolation):
         self.shield = shield
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Chat:
     """The chat of this gateway. syncs_always: whether a plain chat, too, is on the disk before it is answered."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        clock: Clock,
-        ids: Ids,
-        metrics: Metrics,
-        audit: Audit,
-        alerts: Alerts,
-        scanner: TextScanner,
-        dialect: OpenAiDialect,
-        policy: ShieldPolicy,
-        routing: Routing,
-        costs: ChatCosts,
-        spending: Spending,
-        acceptances: RiskAcceptances,
-        access: AccessGuard,
-        policies: Policies,
-        agents: AgentDiscovery,
-        syncs_always: bool = False,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
-        self._metrics = metrics
-        self._audit = audit
-        self._alerts = alerts
-        self._dialect = dialect
-        self._policy = policy
-        self._routing = routing
-        self._costs = costs
-        self._spending = spending
-        self._acceptances = acceptances
-        self._access = access
-        self._policies = policies
-        self._agents = agents
-        self._syncs_always = syncs_always
+    store: Store
+    clock: Clock
+    ids: Ids
+    metrics: Metrics
+    audit: Audit
+    alerts: Alerts
+    scanner: TextScanner
+    dialect: OpenAiDialect
+    policy: ShieldPolicy
+    routing: Routing
+    costs: ChatCosts
+    spending: Spending
+    acceptances: RiskAcceptances
+    access: AccessGuard
+    policies: Policies
+    agents: AgentDiscovery
+    syncs_always: bool = False
+
+    def __post_init__(self) -> None:
         self._policy_of = partial(
             ChatPolicy,
-            scanner=scanner,
-            dialect=dialect,
-            captures=Captures(scanner.scan),
+            scanner=self.scanner,
+            dialect=self.dialect,
+            captures=Captures(self.scanner.scan),
             offload=ThreadOffload(),
         )
         self._has_budgets = True
@@ -130,7 +114,7 @@ class Chat:
         Raises:
             InvalidRequest, UnsupportedValue, BodyTooLarge: the request; nothing was recorded.
         """
-        return self._dialect.read(body, raw)
+        return self.dialect.read(body, raw)
 
     def may_be_left(self) -> bool:
         """Tell whether a chat may be cancelled when its client leaves: no budget has to know its final cost."""
@@ -148,17 +132,17 @@ class Chat:
             UpstreamUnavailable, UpstreamRefused: no completion came back.
             AuditUnavailable: the event could not be written, so there is no answer.
         """
-        now_seconds = self._clock.monotonic_seconds
+        now_seconds = self.clock.monotonic_seconds
         exchange = ChatExchange(principal, context, request, now_seconds())
         try:
             policy = self._admit(exchange)
-            exchange.candidates = self._routing.candidates(request.prompt.model)
-            exchange.candidates = self._access.usable(principal, exchange.candidates)
+            exchange.candidates = self.routing.candidates(request.prompt.model)
+            exchange.candidates = self.access.usable(principal, exchange.candidates)
             await self._reserve(exchange)
             exchange.inbound = await policy.inbound(request)
             await self._check_prompt(exchange)
             exchange.answer = await self._send(exchange, policy)
-            await self._access.check_reply(principal, exchange.reply(), self._dialect)
+            await self.access.check_reply(principal, exchange.reply(), self.dialect)
             exchange.outbound = await policy.outbound(exchange.reply())
         except GatewayError as error:
             exchange.error = error
@@ -178,59 +162,59 @@ class Chat:
         Raises:
             UpstreamUnavailable: no provider listed any.
         """
-        access = self._access
-        found = await self._routing.models(allowed=lambda name: access.may_use(principal, Subject.PROVIDER, name))
+        access = self.access
+        found = await self.routing.models(allowed=lambda name: access.may_use(principal, Subject.PROVIDER, name))
         names = {str(model["id"]) for model in found}
         usable = {
             name for name in names if _may_use(principal, name) and access.may_use(principal, Subject.MODEL, name)
         }
-        policy = self._policy_of(self._policy)
+        policy = self._policy_of(self.policy)
         return await policy.models([model for model in found if model["id"] in usable])
 
     def _admit(self, exchange: ChatExchange) -> ChatPolicy:
         """Refuse a blocked agent and a model that the key may not use; return the policy for this chat."""
         principal = exchange.principal
-        if self._agents.any_blocked():
-            self._agents.check(exchange.claimed_agent())
-        policy = self._policies.of(principal, self._policy)
-        accept = self._acceptances.accept_for(Source(exchange.claimed_agent(), principal.lineage))
+        if self.agents.any_blocked():
+            self.agents.check(exchange.claimed_agent())
+        policy = self.policies.of(principal, self.policy)
+        accept = self.acceptances.accept_for(Source(exchange.claimed_agent(), principal.lineage))
         if not _may_use(principal, exchange.request.prompt.model):
             raise AccessDenied("The API key may not use this model.", param="model")
         return self._policy_of(policy, accept=accept, owner=principal.id)
 
     async def _reserve(self, exchange: ChatExchange) -> None:
         """Take the most that the chat may cost from the budgets that cover it."""
-        self._has_budgets = self._spending.any()
+        self._has_budgets = self.spending.any()
         if not self._has_budgets:
             return
         request, lineage = exchange.request, exchange.principal.lineage
         spender = Spender(lineage, exchange.claimed_agent(), request.prompt.model, exchange.payees())
-        budget_ids = self._spending.covering(spender)
+        budget_ids = self.spending.covering(spender)
         if budget_ids:
-            worst = self._costs.worst(request.prompt, exchange.candidates, len(request.leaves.unscanned))
+            worst = self.costs.worst(request.prompt, exchange.candidates, len(request.leaves.unscanned))
             # The exchange has it before the budgets do, so that it is released if the client leaves meanwhile.
-            exchange.reservation = Reservation(self._ids.new("hold"), worst)
-            await self._spending.reserve(exchange.reservation, budget_ids)
+            exchange.reservation = Reservation(self.ids.new("hold"), worst)
+            await self.spending.reserve(exchange.reservation, budget_ids)
 
     async def _check_prompt(self, exchange: ChatExchange) -> None:
         """Refuse a prompt that the shield blocks or the access list refuses."""
         if exchange.inbound is not None and exchange.inbound.action == "blocked":
-            raise PromptBlocked(exchange.summary(self._clock.monotonic_seconds()))
+            raise PromptBlocked(exchange.summary(self.clock.monotonic_seconds()))
         request, agent = exchange.request, exchange.agent() or exchange.principal.name
-        await self._access.check_prompt(exchange.principal, request.prompt, request.leaves, agent=agent)
+        await self.access.check_prompt(exchange.principal, request.prompt, request.leaves, agent=agent)
 
     async def _send(self, exchange: ChatExchange, policy: ChatPolicy) -> Answer:
         """Send the prompt, masked if it has to be, and return the answer."""
         prompt, inbound, reservation = exchange.request.prompt, exchange.inbound, exchange.reservation
-        sent_seconds = self._clock.monotonic_seconds()
+        sent_seconds = self.clock.monotonic_seconds()
         sent = inbound.masked if inbound and inbound.masked else prompt
         try:
-            reply, by = await self._routing.complete(sent, exchange.candidates, exchange.context.traceparent)
+            reply, by = await self.routing.complete(sent, exchange.candidates, exchange.context.traceparent)
         except UpstreamRefused as error:
             raise await policy.refusal(error) from error
         finally:
-            exchange.upstream_seconds = self._clock.monotonic_seconds() - sent_seconds
-        return Answer(reply, by, self._costs.actual(prompt, reply, by, reservation.worst if reservation else None))
+            exchange.upstream_seconds = self.clock.monotonic_seconds() - sent_seconds
+        return Answer(reply, by, self.costs.actual(prompt, reply, by, reservation.worst if reservation else None))
 
     async def _settle(self, exchange: ChatExchange) -> None:
         """Record audit event, alerts, costs and traffic row in one transaction, whether or not anyone still waits.
@@ -240,38 +224,38 @@ class Chat:
         """
         row = traffic_row(
             exchange,
-            self._ids.new("trf"),
-            occurred_at=self._clock.now_at(),
-            now_seconds=self._clock.monotonic_seconds(),
+            self.ids.new("trf"),
+            occurred_at=self.clock.now_at(),
+            now_seconds=self.clock.monotonic_seconds(),
         )
-        count_chat(self._metrics, exchange, row)
+        count_chat(self.metrics, exchange, row)
         event = self._event(exchange, row)
         captured = [scan.captured for _, scan in exchange.scans() if scan.captured]
-        unpriced = self._spending.unpriced(row.model, exchange.answer.used if exchange.answer else None)
+        unpriced = self.spending.unpriced(row.model, exchange.answer.used if exchange.answer else None)
         offers_tools = exchange.request.prompt.offers_tools
-        is_news = offers_tools or self._agents.is_news(row.agent or "", row.occurred_at)
+        is_news = offers_tools or self.agents.is_news(row.agent or "", row.occurred_at)
 
         def work(tx: Transaction) -> None:
-            self._audit.append(tx, event)
-            raise_alerts(self._alerts, tx, exchange, row)
+            self.audit.append(tx, event)
+            raise_alerts(self.alerts, tx, exchange, row)
             self._settle_costs(tx, exchange, unpriced, row.occurred_at)
-            self._store.traffic.insert(tx, row)
+            self.store.traffic.insert(tx, row)
             for text in captured:
-                self._store.captures.add(tx, row, text)
+                self.store.captures.add(tx, row, text)
             if is_news:
                 seen = sighting(exchange, row)
-                self._agents.record_sighting(tx, seen, context=exchange.context, principal=exchange.principal)
+                self.agents.record_sighting(tx, seen, context=exchange.context, principal=exchange.principal)
 
         has_more = exchange.code or exchange.reservation or row.detections or captured or unpriced or is_news
-        await self._audit.commit(work, is_plain=not has_more and not self._syncs_always)
+        await self.audit.commit(work, is_plain=not has_more and not self.syncs_always)
 
     def _settle_costs(self, tx: Transaction, exchange: ChatExchange, unpriced: str | None, occurred_at: int) -> None:
         if exchange.reservation is not None:
-            self._spending.settle(tx, exchange.reservation, exchange.used, exchange.payees())
+            self.spending.settle(tx, exchange.reservation, exchange.used, exchange.payees())
         if isinstance(exchange.error, OverBudget):
-            self._spending.refused(tx, exchange.error)
+            self.spending.refused(tx, exchange.error)
         if unpriced is not None:
-            self._spending.note_unpriced(tx, unpriced, occurred_at)
+            self.spending.note_unpriced(tx, unpriced, occurred_at)
 
     def _event(self, exchange: ChatExchange, row: TrafficRow) -> AuditEvent:
         """Return the audit event of a chat."""
@@ -282,7 +266,7 @@ class Chat:
         elif reason is not None:
             is_refused = reason in (AccessDenied.code, BudgetExceeded.code)
             action, outcome = "chat_failed", "refused" if is_refused else "failed"
-        return self._audit.event(
+        return self.audit.event(
             action,
             source="chat",
             outcome=outcome,

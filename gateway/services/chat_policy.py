@@ -7,7 +7,7 @@ and is blocked. A blocked reply loses the choices at fault first, and everything
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import anyio.lowlevel
@@ -72,31 +72,20 @@ class ScannedReply:
     captured: CapturedText | None = None
 
 
+@dataclass(eq=False, repr=False)
 class ChatPolicy:
     """One policy, applied to the prompts and replies of one dialect.
 
     owner: of the texts. accept: takes accepted risks out of a result; None if there are none. offload: for large ones.
     """
 
-    def __init__(
-        self,
-        policy: ShieldPolicy,
-        *,
-        scanner: TextScanner,
-        dialect: OpenAiDialect,
-        captures: Captures,
-        offload: ThreadOffload,
-        accept: Accept | None = None,
-        owner: str = "",
-    ) -> None:
-        self._policy = policy
-        self._scanner = scanner
-        self._dialect = dialect
-        self._captures = captures
-        self._offload = offload
-        self._accept = accept
-        self._owner = owner
-        self._redacts = redacted_categories(policy)
+    policy: ShieldPolicy
+    scanner: TextScanner
+    dialect: OpenAiDialect
+    captures: Captures
+    offload: ThreadOffload
+    accept: Accept | None = None
+    owner: str = ""
 
     async def inbound(self, request: ChatRequest) -> ScannedPrompt:
         """Scan every text of a prompt; mask what the policy wants masked before the model reads it.
@@ -104,7 +93,7 @@ class ChatPolicy:
         Raises:
             ShieldUnavailable: the shield failed; nothing may be forwarded. Shed: there is too much to do.
         """
-        policy, texts = self._policy, request.leaves.texts
+        policy, texts = self.policy, request.leaves.texts
         result = await self._scan_prompt(request.leaves, is_patient=False)
         action: Action = "none"
         masked: Prompt | None = None
@@ -115,9 +104,9 @@ class ChatPolicy:
             action = "blocked"
         elif must_mask:
             action, masked = "redacted", await self._masked_prompt(request.prompt)
-            if self._must_mask(await self._scan_prompt(self._dialect.prompt_leaves(masked))):
+            if self._must_mask(await self._scan_prompt(self.dialect.prompt_leaves(masked))):
                 action, masked, result = "blocked", None, self._unmaskable(result)
-        captured = await self._captures.of_leaves(texts, Direction.INBOUND, policy)
+        captured = await self.captures.of_leaves(texts, Direction.INBOUND, policy)
         text = "\n".join(leaf.text for leaf in texts if leaf.kind is LeafKind.CONTENT and not leaf.view)
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         return ScannedPrompt(result, action, digest, len(text), masked, captured)
@@ -131,9 +120,9 @@ class ChatPolicy:
         """
         leaves = await self._reply_leaves(reply)
         scanned = await self._decide(reply, await self._scan_reply(leaves))
-        if self._policy.capture is Capture.NONE:
+        if self.policy.capture is Capture.NONE:
             return scanned
-        captured = await self._captures.of_leaves(leaves.texts, Direction.OUTBOUND, self._policy)
+        captured = await self.captures.of_leaves(leaves.texts, Direction.OUTBOUND, self.policy)
         return replace(scanned, captured=captured)
 
     async def refusal(self, error: UpstreamRefused) -> UpstreamRefused:
@@ -151,7 +140,7 @@ class ChatPolicy:
     # Scanning.
 
     async def _scan_prompt(self, leaves: Leaves, *, is_patient: bool = True) -> ScanResult:
-        policy, texts = self._policy, leaves.texts
+        policy, texts = self.policy, leaves.texts
         tools = () if policy.tool_injection else [leaf for leaf in texts if leaf.kind is LeafKind.TOOL]
         if tools:
             others = [leaf for leaf in texts if leaf.kind is not LeafKind.TOOL]
@@ -163,23 +152,23 @@ class ChatPolicy:
         return with_unscannable(result, leaves.unscanned, policy)
 
     async def _scan_reply(self, leaves: Leaves) -> ScanResult:
-        result = await self._scan(leaves.texts, Direction.OUTBOUND, self._policy.scoring)
-        return with_unscannable(result, leaves.unscanned, self._policy)
+        result = await self._scan(leaves.texts, Direction.OUTBOUND, self.policy.scoring)
+        return with_unscannable(result, leaves.unscanned, self.policy)
 
     async def _scan(
         self, texts: Sequence[Leaf], direction: Direction, policy: Policy, *, is_patient: bool = True
     ) -> ScanResult:
         """Scan texts as one, and say of each detection in which of them it stands."""
-        joined = await self._offload.run(join, texts, is_long=len(texts) > _TEXTS_IN_LOOP)
+        joined = await self.offload.run(join, texts, is_long=len(texts) > _TEXTS_IN_LOOP)
         ends = message_ends(joined) if len(joined.text) > LONG_CHARS else ()
-        result = await self._scanner.scan(
-            joined.text, direction, policy, owner=self._owner, ends=ends, is_patient=is_patient
+        result = await self.scanner.scan(
+            joined.text, direction, policy, owner=self.owner, ends=ends, is_patient=is_patient
         )
         return self._accepted(joined.placed(result), policy)
 
     async def _scan_text(self, text: str, direction: Direction) -> ScanResult:
-        scoring = self._policy.scoring
-        return self._accepted(in_text(await self._scanner.scan(text, direction, scoring), text), scoring)
+        scoring = self.policy.scoring
+        return self._accepted(in_text(await self.scanner.scan(text, direction, scoring), text), scoring)
 
     async def _is_clean(self, text: str) -> bool:
         result = await self._scan_text(text, Direction.OUTBOUND)
@@ -189,29 +178,28 @@ class ChatPolicy:
         return (await self._reply_parts(reply)).together()
 
     async def _reply_parts(self, reply: Reply) -> ReplyLeaves:
-        return await self._offload.run(self._dialect.reply_leaves, reply, is_long=reply.is_large)
+        return await self.offload.run(self.dialect.reply_leaves, reply, is_long=reply.is_large)
 
     def _accepted(self, result: ScanResult, policy: Policy) -> ScanResult:
-        return result if self._accept is None else self._accept(result, policy)
+        return result if self.accept is None else self.accept(result, policy)
 
     def _must_mask(self, result: ScanResult) -> bool:
         """Tell whether something has to be masked. What somebody has accepted goes as it is."""
-        return bool(self._redacts) and any(
-            found.category in self._redacts and found.accepted is None for found in result.detections
-        )
+        redacted = redacted_categories(self.policy)
+        return any(found.category in redacted and found.accepted is None for found in result.detections)
 
     def _is_faulty(self, result: ScanResult) -> bool:
         return result.verdict is Verdict.BLOCK or self._must_mask(result)
 
     def _unmaskable(self, result: ScanResult) -> ScanResult:
         """Return the result of a text in which something should be masked and cannot be: it weighs like `block`."""
-        return judge(result.detections, blocking_redacted(self._policy), redacted=result.redacted)
+        return judge(result.detections, blocking_redacted(self.policy), redacted=result.redacted)
 
     # Changing.
 
     async def _decide(self, reply: Reply, result: ScanResult) -> ScannedReply:
         """Return what may be given out of a reply with this result."""
-        policy, must_mask = self._policy, self._must_mask(result)
+        policy, must_mask = self.policy, self._must_mask(result)
         if not self._is_faulty(result):
             return ScannedReply(result, "none")
         if policy.mode is ShieldMode.OBSERVE:
@@ -224,7 +212,7 @@ class ChatPolicy:
         if await self._still_leaks(kept):  # a match may stand over several choices
             kept = await self._withheld(reply, is_over_choices=True)
             if await self._still_leaks(kept):
-                kept = self._dialect.bare(kept)
+                kept = self.dialect.bare(kept)
         if must_mask:
             return ScannedReply(self._unmaskable(result), "blocked", await self._masked_reply(kept))
         return ScannedReply(result, "blocked", kept)
@@ -244,18 +232,18 @@ class ChatPolicy:
         faulty = {index for index, result in enumerate(results) if is_over_choices or self._is_faulty(result)}
         if not faulty and outside.verdict is not Verdict.BLOCK:
             faulty = {index for index, result in enumerate(results) if result.score}
-        around = strings(self._dialect.outside(reply)) if outside.detections else ()
-        return self._dialect.withheld(reply, faulty, await self._masks(around, Direction.OUTBOUND))
+        around = strings(self.dialect.outside(reply)) if outside.detections else ()
+        return self.dialect.withheld(reply, faulty, await self._masks(around, Direction.OUTBOUND))
 
     async def _masked_prompt(self, prompt: Prompt) -> Prompt:
-        body = self._dialect.joined(prompt.body)
+        body = self.dialect.joined(prompt.body)
         masked = with_strings(body, await self._masks(strings(body), Direction.INBOUND))
         assert isinstance(masked, dict)
         return Prompt(prompt.model, masked)
 
     async def _masked_reply(self, reply: Reply) -> Reply:
-        body = self._dialect.joined(reply.body)
-        return self._dialect.masked_reply(reply.with_body(body), await self._masks(strings(body), Direction.OUTBOUND))
+        body = self.dialect.joined(reply.body)
+        return self.dialect.masked_reply(reply.with_body(body), await self._masks(strings(body), Direction.OUTBOUND))
 
     async def _masks(self, texts: Iterable[str], direction: Direction) -> dict[str, str]:
         """Return what stands for each text in which something has to be masked.

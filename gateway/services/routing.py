@@ -10,7 +10,7 @@ at its next prompt.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 import anyio
@@ -117,34 +117,23 @@ class ProviderConnection:
         return tuple(found.values())
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Routing:
     """The connections to all providers. upstream: the provider that the settings make, if they make one.
 
     attempts_seconds: longest wait for all attempts of one prompt, if no provider alone may take longer.
     """
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        clock: Clock,
-        circuits: Circuits,
-        keys: ProviderKeys,
-        connect: Connect,
-        upstream: Provider | None = None,
-        metrics: Metrics | None = None,
-        attempts_seconds: float = ATTEMPTS_SECONDS,
-    ) -> None:
-        self._attempts_seconds = attempts_seconds
-        self._metrics = metrics or Metrics()
-        self._store = store
-        self._clock = clock
-        self._circuits = circuits
-        self._keys = keys
-        self._connect = connect
-        self._settings_provider = upstream
-        self._generation: int | None = None
-        self._connections: dict[tuple[str, int], ProviderConnection] = {}
+    store: Store
+    clock: Clock
+    circuits: Circuits
+    keys: ProviderKeys
+    connect: Connect
+    upstream: Provider | None = None
+    metrics: Metrics = field(default_factory=Metrics)
+    attempts_seconds: float = ATTEMPTS_SECONDS
+    _generation: int | None = field(default=None, init=False)
+    _connections: dict[tuple[str, int], ProviderConnection] = field(default_factory=dict, init=False)
 
     def candidates(self, model: str) -> tuple[ProviderConnection, ...]:
         """Return who may get a prompt for `model`, in the order of trying. Each call takes a turn.
@@ -168,7 +157,7 @@ class Routing:
         """
         longest_seconds = max(one.provider.timeout_seconds for one in candidates)
         failures: list[GatewayError] = []
-        with anyio.move_on_after(max(self._attempts_seconds, longest_seconds + _GRACE_SECONDS)):
+        with anyio.move_on_after(max(self.attempts_seconds, longest_seconds + _GRACE_SECONDS)):
             for connection in candidates:
                 reply = await self._try(connection, prompt, traceparent, failures)
                 if reply is not None:
@@ -176,7 +165,7 @@ class Routing:
             if not failures:
                 raise UpstreamUnavailable(
                     "Every provider of this model failed again and again and is left alone for a while.",
-                    retry_after_seconds=min(self._circuits.wait_seconds(one.provider) for one in candidates),
+                    retry_after_seconds=min(self.circuits.wait_seconds(one.provider) for one in candidates),
                 )
         raise min(failures, key=_rank, default=UpstreamUnavailable("No provider of this model answered in time."))
 
@@ -215,7 +204,7 @@ class Routing:
         Raises:
             StoreUnavailable: the providers cannot be read.
         """
-        generation = self._store.generation.value()
+        generation = self.store.generation.value()
         if self._generation != generation:
             self._read_again()
             self._generation = generation
@@ -224,7 +213,7 @@ class Routing:
     def connection(self, provider: Provider) -> ProviderConnection:
         """Return the connection to a provider, enabled or not."""
         known = self._connections.get((provider.id, provider.version))
-        return known or ProviderConnection(provider, connect=self._connect, keys=self._keys, clock=self._clock)
+        return known or ProviderConnection(provider, connect=self.connect, keys=self.keys, clock=self.clock)
 
     def health(self) -> str:
         """Return how the providers are, in one word of the health answer. Asks nobody."""
@@ -235,7 +224,7 @@ class Routing:
         providers = [one.provider for one in connections if one.provider.origin != "built-in"]
         if not providers:
             return "not_configured"
-        states = [self._circuits.status(provider) for provider in providers]
+        states = [self.circuits.status(provider) for provider in providers]
         failing = sum(state in _FAILING for state in states)
         if failing:
             return "unreachable" if failing == len(states) else "degraded"
@@ -251,7 +240,7 @@ class Routing:
         """
         wait_seconds = FIRST_WAIT_SECONDS
         for repetitions in range(connection.provider.max_retries, -1, -1):
-            if not self._circuits.begin(connection.provider):
+            if not self.circuits.begin(connection.provider):
                 return None
             try:
                 return await self._ask(connection, prompt, traceparent)
@@ -272,7 +261,7 @@ class Routing:
         """Send one request, and note in circuit and metrics how it ended."""
         if connection.is_echo:  # which never fails
             return await connection.upstream().complete(prompt, traceparent)
-        circuits, provider, outcome = self._circuits, connection.provider, "given_up"
+        circuits, provider, outcome = self.circuits, connection.provider, "given_up"
         try:
             reply = await connection.upstream().complete(prompt, traceparent)
             circuits.succeeded(provider)
@@ -293,19 +282,19 @@ class Routing:
             circuits.let_go(provider)
             raise
         finally:
-            self._metrics.count("gateway_provider_requests_total", provider=connection.name, outcome=outcome)
+            self.metrics.count("gateway_provider_requests_total", provider=connection.name, outcome=outcome)
 
     def _read_again(self) -> None:
         """Make the table of providers anew. An unchanged provider keeps its connection."""
-        records = self._store.db.read_now(self._store.providers.all)
+        records = self.store.db.read_now(self.store.providers.all)
         providers = [provider for provider in records if provider.enabled]
-        if self._settings_provider is not None:
-            providers.append(self._settings_provider)
+        if self.upstream is not None:
+            providers.append(self.upstream)
         if not records:
-            providers.append(_ECHO if self._settings_provider is None else _ECHO_BY_NAME)
+            providers.append(_ECHO if self.upstream is None else _ECHO_BY_NAME)
         providers.sort(key=lambda provider: (provider.priority, provider.id))
         self._connections = {(one.id, one.version): self.connection(one) for one in providers}
-        self._circuits.keep_only((*records, *providers))
+        self.circuits.keep_only((*records, *providers))
 
 
 def _in_turn(found: Sequence[ProviderConnection]) -> tuple[ProviderConnection, ...]:

@@ -46,21 +46,16 @@ class OverBudget(BudgetExceeded):
         self.standing = standing
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A budget from which something was taken, and the beginning of its period then."""
-
-    budget_id: str
-    begins_at: int
-
-
 @dataclass(slots=True)
 class Reservation:
-    """What one completion takes from budgets. worst: what it can cost at most. held: empty until it is taken."""
+    """What one completion takes from budgets.
+
+    worst: what it can cost at most. held: ids of the budgets, and when their periods began; empty until taken.
+    """
 
     id: str
     worst: Usage
-    held: tuple[Held, ...] = ()
+    held: tuple[tuple[str, int], ...] = ()
 
 
 class Spending:
@@ -99,7 +94,7 @@ class Spending:
         """
         now_at, worst = self._clock.now_at(), reservation.worst
 
-        def work(tx: Transaction) -> tuple[Held, ...]:
+        def work(tx: Transaction) -> tuple[tuple[str, int], ...]:
             standings = self._standings(tx, budget_ids, now_at)
             short = [
                 standing
@@ -113,7 +108,7 @@ class Spending:
                 amount = worst.amount(standing.budget.unit)
                 if self._store.budgets.reserve(tx, reservation.id, standing, amount, now_at=now_at):
                     self.end_alerts(tx, standing.budget.id, now_at, "A new period has begun.")
-            return tuple(Held(standing.budget.id, standing.period.begins_at) for standing in standings)
+            return tuple((standing.budget.id, standing.period.begins_at) for standing in standings)
 
         reservation.held = await self._store.db.write(work, is_durable=False)
 
@@ -127,11 +122,11 @@ class Spending:
         if used is None:
             return
         now_at = self._clock.now_at()
-        for one in reservation.held:
-            budget = self._store.budgets.by_id(tx, one.budget_id)
+        for budget_id, begins_at in reservation.held:
+            budget = self._store.budgets.by_id(tx, budget_id)
             if budget is None or (budget.scope is BudgetScope.PROVIDER and budget.scope_value not in providers):
                 continue
-            standing = self._store.budgets.spend(tx, budget, one.begins_at, used.amount(budget.unit))
+            standing = self._store.budgets.spend(tx, budget, begins_at, used.amount(budget.unit))
             self._raise_alerts(tx, standing, now_at)
 
     def refused(self, tx: Transaction, error: OverBudget) -> None:

@@ -285,7 +285,7 @@ async def test_a_caller_who_leaves_holds_nothing_afterwards(site: Site) -> None:
             await anyio.sleep_forever()
         return await complete(*arguments, **more)
 
-    object.__setattr__(site.gateway.chat._routing, "complete", slow)
+    object.__setattr__(site.gateway.chat.routing, "complete", slow)
     async with anyio.create_task_group() as group:
         group.start_soon(site.chat, key)
         await waits.wait()

@@ -148,7 +148,7 @@ def assert_same(head: Head, raw: bytes) -> None:
     target = request.target.decode()
     assert target.startswith("/")
     assert head.query == target.partition("?")[2]
-    assert list(head.headers) == [(name.decode(), value.decode()) for name, value in request.headers]
+    assert list(head.headers.items()) == [(name.decode(), value.decode()) for name, value in request.headers]
     assert head.body_bytes is not None
     if len(raw) - head.size_bytes >= head.body_bytes:
         assert raw[head.size_bytes : head.size_bytes + head.body_bytes] == body

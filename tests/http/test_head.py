@@ -24,7 +24,15 @@ def outcome(raw: bytes, *, seen_bytes: int = 0) -> object:
         return error.status
     if head is None:
         return None
-    return (head.method, head.path, head.query, list(head.headers), head.size_bytes, head.body_bytes, head.is_last)
+    return (
+        head.method,
+        head.path,
+        head.query,
+        list(head.headers.items()),
+        head.size_bytes,
+        head.body_bytes,
+        head.is_last,
+    )
 
 
 def test_the_fast_path_and_the_strict_path_read_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
