@@ -4,6 +4,7 @@ from functools import cache
 
 from gateway.clock import Clock, SystemIds
 from gateway.services.access_guard import AccessGuard
+from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.authentication import Authentication
 from gateway.services.policies import Policies
@@ -18,12 +19,13 @@ def open_entrance(
     store: Store, clock: Clock, audit: Audit, *, access: AccessGuard | None = None, policies: Policies | None = None
 ) -> Authentication:
     """Return an authentication whose other parts are new."""
+    ids = SystemIds(clock)
     return Authentication(
         store=store,
         clock=clock,
         audit=audit,
         limiter=rate_windows(),
-        refusals=Refusals(audit=audit, clock=clock),
+        refusals=Refusals(audit=audit, clock=clock, alerts=Alerts(store=store, clock=clock, ids=ids, audit=audit)),
         access=access or AccessGuard(store=store, clock=clock),
-        policies=policies or Policies(store=store, clock=clock, ids=SystemIds(clock), audit=audit),
+        policies=policies or Policies(store=store, clock=clock, ids=ids, audit=audit),
     )

@@ -6,8 +6,8 @@ action sums them up at the end of the window. A window has at most `AT_ONCE` eve
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 from gateway.clock import Clock
 from gateway.domain.alerts import AlertSource
@@ -16,7 +16,6 @@ from gateway.errors import GatewayError
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.shield.detections import Severity
-from gateway.store.database import Transaction
 
 KEY_REFUSED = "api_key_refused"
 RATE_EXCEEDED = "rate_limit_exceeded"
@@ -76,12 +75,12 @@ class _Repetitions:
 
 
 class Refusals:
-    """The refusals of this process. alerts: None raises no alerts.
+    """The refusals of this process.
 
     due_seconds: when the window ends, by the monotonic clock; infinite while none is open.
     """
 
-    def __init__(self, *, audit: Audit, clock: Clock, alerts: Alerts | None = None) -> None:
+    def __init__(self, *, audit: Audit, clock: Clock, alerts: Alerts) -> None:
         self._audit = audit
         self._alerts = alerts
         self._clock = clock
@@ -106,13 +105,13 @@ class Refusals:
             return error
         alert = _ALERTS.get(action if action == SIGN_IN_THROTTLED else error.code)
         if alert is not None and context is not None:
-            self._raise_behind(alert, context.ip or "", context=context, principal=principal)
+            self._raise_behind(alert, context.ip or "", principal, context)
         event = self._audit.event(
             action,
             source="auth",
             outcome="refused",
             reason=error.code,
-            principal=principal or _stranger(resource_type, key_prefix),
+            principal=principal or stranger("key" if resource_type == "api_key" else "user", key_prefix),
             request=context,
             resource_type=resource_type,
             resource_id=principal.id if principal else None,
@@ -128,17 +127,8 @@ class Refusals:
         repeated = {kind: one for kind, one in window.items() if kind is not None and one.count}
         self._raise_guesses(repeated)
         for action in dict.fromkeys([*(kind.action for kind in repeated), *([KEY_REFUSED] if others.count else [])]):
-            refusals = [
-                {
-                    "reason": kind.reason,
-                    "ip": kind.ip,
-                    "key_prefix": kind.key_prefix,
-                    "count": one.count,
-                    "request_ids": one.request_ids,
-                }
-                for kind, one in repeated.items()
-                if kind.action == action
-            ]
+            found = [asdict(kind) | asdict(one) for kind, one in repeated.items()]
+            refusals = [one for one in found if one.pop("action") == action]
             details: dict[str, object] = {"refusals": refusals, "others": 0}
             if action == KEY_REFUSED:
                 details |= {"others": others.count, "others_request_ids": others.request_ids}
@@ -172,35 +162,21 @@ class Refusals:
                 counts[kind.ip] = counts.get(kind.ip, 0) + one.count
         for ip, count in counts.items():
             if count >= MANY_REFUSALS:
-                self._raise_behind(_GUESSES, ip, evidence={"refused": count})
+                self._raise_behind(_GUESSES, ip, refused=count)
 
     def _raise_behind(
         self,
         alert: Mapping[str, Any],
         ip: str,
-        *,
-        context: RequestContext | None = None,
         principal: Principal | None = None,
-        evidence: Mapping[str, object] | None = None,
+        context: RequestContext | None = None,
+        **evidence: object,
     ) -> None:
-        alerts, occurred_at = self._alerts, self._clock.now_at()
-        if alerts is None:
-            return
-
-        def work(tx: Transaction) -> None:
-            alerts.raise_event(
-                tx,
-                **alert,
-                subject=principal.id if principal else ip,
-                occurred_at=occurred_at,
-                context=context,
-                principal=principal,
-                evidence=({"ip": ip, **(evidence or {})},),
-            )
-
-        alerts.raise_behind(work)
+        what = {**alert, "context": context, "principal": principal, "evidence": ({"ip": ip, **evidence},)}
+        what |= {"subject": principal.id if principal else ip, "occurred_at": self._clock.now_at()}
+        self._alerts.raise_behind(lambda tx: self._alerts.raise_event(tx, **what))
 
 
-def _stranger(resource_type: str, key_prefix: str | None) -> Principal:
-    is_key = resource_type == "api_key"
-    return Principal("key" if is_key else "user", "unknown", "unknown", frozenset(), frozenset(), key_prefix=key_prefix)
+def stranger(kind: Literal["key", "user"], key_prefix: str | None = None) -> Principal:
+    """Return the principal of a caller who is not known."""
+    return Principal(kind, "unknown", "unknown", frozenset(), frozenset(), key_prefix=key_prefix)

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Annotated
 
@@ -203,11 +203,8 @@ class ReportSchedules(Resource[ReportSchedule]):
         _check_may_see(principal, new.type)
         now_at = self.clock.now_at()
         return ReportSchedule(
+            **asdict(new),
             id=self.ids.new("rsc"),
-            type=new.type,
-            format=new.format,
-            every=new.every,
-            enabled=new.enabled,
             next_at=now_at + EVERY_MS[new.every],
             created_at=now_at,
             created_by=principal.name,

@@ -1,6 +1,5 @@
 """The rules in use and their overrides by operators, which every process applies at once."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -51,7 +50,7 @@ class RuleInUse:
 
     rule: Rule
     override: RuleOverride | None
-    hits: int
+    hits: int = 0
 
     @property
     def enabled(self) -> bool:
@@ -62,6 +61,10 @@ class RuleInUse:
     def severity(self) -> Severity:
         """What its matches count as."""
         return (self.override.severity if self.override else None) or self.rule.severity
+
+    def shown(self) -> dict[str, object]:
+        """Return the fields that go into audit events."""
+        return {"enabled": self.enabled, "severity": self.severity.value}
 
 
 class Rules:
@@ -92,8 +95,15 @@ class Rules:
     async def list(self) -> tuple[RuleInUse, ...]:
         """Return all rules, in the order of the file."""
         rules = await anyio.to_thread.run_sync(tuple, self._shield.rules)  # a large file, read when first asked for
-        overrides, hits = await self._store.db.read(lambda tx: (self._overrides(tx), self._hits(tx)))
-        return tuple(RuleInUse(rule, overrides.get(rule.id), hits.get(rule.id, 0)) for rule in rules)
+        origin, until = self._store.traffic.origin, (self._clock.now_at() // HOUR_MS + 1) * HOUR_MS
+
+        def work(tx: Transaction) -> tuple[RuleInUse, ...]:
+            overrides = {one.rule: one for one in self._store.rule_overrides.all(tx)}
+            sums = self._store.traffic.by_value(tx, "rule", origin=origin, since=until - HITS_MS, until=until)
+            hits = {rule: counters.requests for rule, counters in sums.items()}
+            return tuple(RuleInUse(rule, overrides.get(rule.id), hits.get(rule.id, 0)) for rule in rules)
+
+        return await self._store.db.read(work)
 
     async def ids(self) -> frozenset[str]:
         """Return the ids that a detection may have: those of the rules, and of detections without a rule."""
@@ -141,31 +151,15 @@ class Rules:
             if after.enabled is False and not reason:
                 raise Conflict(_NO_REASON, param="reason")
             self._store.rule_overrides.put(tx, after)
-            shown = {"before": _shown(rule, before), "after": _shown(rule, after)}
+            shown = {"before": RuleInUse(rule, before).shown(), "after": RuleInUse(rule, after).shown()}
             details = {"reason": reason} if reason else None
             self._audit.append_change(tx, "rule_changed", principal, context, "rule", rule.id, **shown, details=details)
 
         await self._audit.commit_authority(work)
         return await self.show(rule.id)
 
-    def _overrides(self, tx: Transaction) -> Mapping[str, RuleOverride]:
-        return {one.rule: one for one in self._store.rule_overrides.all(tx)}
-
-    def _hits(self, tx: Transaction) -> Mapping[str, int]:
-        until = (self._clock.now_at() // HOUR_MS + 1) * HOUR_MS
-        found = self._store.traffic.by_value(
-            tx, "rule", origin=self._store.traffic.origin, since=until - HITS_MS, until=until
-        )
-        return {rule: counters.requests for rule, counters in found.items()}
-
 
 def _severity(rule: Rule, before: RuleOverride | None, wanted: str | None) -> Severity | None:
     if wanted is None:
         return before.severity if before else None
     return None if wanted in ("default", rule.severity) else Severity(wanted)
-
-
-def _shown(rule: Rule, record: RuleOverride | None) -> dict[str, object]:
-    """Return the fields of an override that go into audit events."""
-    severity = record.severity if record and record.severity else rule.severity
-    return {"enabled": record is None or record.enabled, "severity": severity.value}

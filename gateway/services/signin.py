@@ -11,6 +11,7 @@ from gateway.domain.users import SESSION_MS, Session, SessionFilter, SignedIn, U
 from gateway.errors import BadCredentials, Conflict, NotFound, NotSignedIn
 from gateway.services.audit import Audit
 from gateway.services.passwords import Passwords
+from gateway.services.refusals import stranger
 from gateway.services.sign_in_throttle import SignInThrottle
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import StoreUnavailable, Transaction
@@ -20,8 +21,6 @@ from gateway.store.store import Store
 _RECORD_USE_MS = 15_000
 _SOURCE = "auth"
 _WRONG = "Name or password is wrong."
-# The typed name of an unknown user is not stored: it may be a password in the wrong field.
-_STRANGER = Principal("user", "unknown", "unknown", frozenset(), frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +171,8 @@ class SignIn:
             source=_SOURCE,
             outcome="failed",
             reason=reason,
-            principal=user.principal() if user else _STRANGER,
+            # The typed name of an unknown user is not stored: it may be a password in the wrong field.
+            principal=user.principal() if user else stranger("user"),
             request=context,
             resource_type="user",
             resource_id=user.id if user else None,

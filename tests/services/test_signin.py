@@ -30,6 +30,7 @@ from gateway.errors import (
 )
 from gateway.log import Log
 from gateway.services import sign_in_throttle
+from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
 from gateway.services.passwords import Passwords
 from gateway.services.refusals import Refusals
@@ -84,7 +85,8 @@ class House:
         self.store = store
         self.passwords = QuickPasswords()
         self.audit = Audit(store=store, clock=clock, ids=ids)
-        self.refusals = Refusals(audit=self.audit, clock=clock)
+        alerts = Alerts(store=store, clock=clock, ids=ids, audit=self.audit)
+        self.refusals = Refusals(audit=self.audit, clock=clock, alerts=alerts)
         throttle = SignInThrottle(store=store, clock=clock, refusals=self.refusals)
         parts: Any = {"store": store, "clock": clock, "ids": ids, "audit": self.audit, "passwords": self.passwords}
         self.signin = SignIn(throttle=throttle, **parts)
