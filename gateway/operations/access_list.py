@@ -15,7 +15,7 @@ from gateway.domain.access_list import (
     EntryType,
     ListName,
 )
-from gateway.domain.principals import Permission, Principal, RequestContext
+from gateway.domain.principals import Permission
 from gateway.field_types import LINE_PATTERN
 from gateway.operations.operation import choice, kind
 from gateway.operations.rows import Noun, paging
@@ -42,11 +42,6 @@ class EntryView(AccessEntry):
 
 def _view(gateway: Gateway, entry: AccessEntry) -> EntryView:
     return project(EntryView, entry, status="active" if entry.is_live(gateway.clock.now_at()) else "expired")
-
-
-async def _remove(gateway: Gateway, who: Principal, command: RemoveEntry, context: RequestContext) -> EntryView:
-    removed = await gateway.access_list.remove(who, command.id, context, force=command.force == "true")
-    return _view(gateway, removed)
 
 
 _KINDS = (
@@ -83,7 +78,9 @@ ACCESS_OPERATIONS = (
     _ACCESS.remove(
         "Remove an entry; `force=true` in the query even if it locks the caller out. Holds in every worker.",
         takes=RemoveEntry,
-        call=_remove,
+        call=lambda gateway, who, command, context: gateway.access_list.remove(
+            who, command.id, context, force=command.force == "true"
+        ),
         query=(choice("force", ("true", "false"), "Even if it locks the caller out."),),
     ),
 )

@@ -5,7 +5,7 @@ from typing import Literal
 
 from gateway.app import Gateway
 from gateway.domain.budgets import MAX_AMOUNT, MICRO, BudgetAction, BudgetScope, BudgetUnit, BudgetWindow, Standing
-from gateway.domain.principals import Permission, Principal, RequestContext
+from gateway.domain.principals import Permission
 from gateway.operations.operation import ById, kind
 from gateway.operations.rows import Noun, with_id
 from gateway.records import project
@@ -77,10 +77,6 @@ def _view(gateway: Gateway, standing: Standing) -> BudgetView:
     )
 
 
-async def _end_override(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> BudgetView:
-    return _view(gateway, await gateway.budgets.override(who, command.id, None, context))
-
-
 _USD: dict[str, JsonSchema] = {"unit": {"enum": ["usd"]}, "limit": {"maximum": MAX_AMOUNT // MICRO}}
 _COUNTED: dict[str, JsonSchema] = {"unit": {"enum": ["tokens", "requests"]}, "limit": {"type": "integer"}}
 _OF_ALL: dict[str, JsonSchema] = {"scope": {"enum": ["global"]}, "scope_value": {"type": "null"}}
@@ -121,7 +117,7 @@ BUDGET_OPERATIONS = (
         "DELETE /{id}/override",
         "End the override of a budget early, so that its usual limit applies again.",
         takes=ById,
-        call=_end_override,
+        call=lambda gateway, who, command, context: gateway.budgets.override(who, command.id, None, context),
     ),
     _BUDGETS.remove("Remove a budget and what was counted in it."),
 )

@@ -1,11 +1,10 @@
 """The rows of event outputs on the internal API, and their view. The rules are in `services.event_outputs`."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from gateway.app import Gateway
 from gateway.domain.addresses import BASE_URL_PROMISE
 from gateway.domain.event_outputs import FILE_PROMISE, SYSLOG_PROMISE, EventKind, EventOutput, EventSeverity, OutputKind
-from gateway.domain.principals import Permission, Principal, RequestContext
+from gateway.domain.principals import Permission
 from gateway.operations.operation import ById, kind
 from gateway.operations.rows import Noun
 from gateway.records import project
@@ -43,11 +42,6 @@ class OutputView:
     secret: str | None = field(default=None, repr=False)
 
 
-async def _create(gateway: Gateway, who: Principal, command: NewOutput, context: RequestContext) -> OutputView:
-    made = await gateway.event_outputs.create(who, command, context)
-    return _view(made.output, 0, made.secret)
-
-
 def _view(output: EventOutput, waiting: int, secret: str | None = None) -> OutputView:
     source = output.secret.partition(":")[0] if output.secret and output.secret.startswith("stored:") else output.secret
     return project(OutputView, output, secret_source=source, waiting=waiting, secret=secret)
@@ -66,13 +60,15 @@ _OUTPUTS = Noun(
 )
 
 EVENT_OUTPUT_OPERATIONS = (
-    replace(_OUTPUTS, view=lambda gateway, given: _view(*given)).list(
-        "List the event outputs with what they sent, what waits and what was dropped.", method="list_waiting"
+    _OUTPUTS.list(
+        "List the event outputs with what they sent, what waits and what was dropped.",
+        method="list_waiting",
+        view=lambda gateway, given: _view(*given),
     ),
     _OUTPUTS.create(
         NewOutput,
         "Create an event output: `kind` `webhook`, `syslog` or `jsonl`, and its `target`.",
-        call=_create,
+        view=lambda gateway, made: _view(made.output, 0, made.secret),
         kinds=(
             _of(OutputKind.WEBHOOK, BASE_URL_PROMISE),
             _of(OutputKind.SYSLOG, SYSLOG_PROMISE, secret={"type": "null"}),

@@ -1,13 +1,22 @@
 """The rows of API keys and their policies. The rules are in `services.keys` and `services.policies`."""
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Literal
 
 from gateway.app import Gateway
-from gateway.domain.keys import DEFAULT_GRACE_SECONDS, MAX_GRACE_SECONDS, MAX_KEY_LIMIT, ChangedKey, KeyRecord, NewKey
+from gateway.domain.keys import (
+    DEFAULT_GRACE_SECONDS,
+    MAX_GRACE_SECONDS,
+    MAX_KEY_LIMIT,
+    ChangedKey,
+    CreatedKey,
+    KeyRecord,
+    NewKey,
+)
 from gateway.domain.paging import PageQuery
 from gateway.domain.policies import PolicyRecord
-from gateway.domain.principals import Permission, Principal, RequestContext, Scope
+from gateway.domain.principals import Permission, Scope
 from gateway.field_types import PlainName
 from gateway.operations.operation import ById
 from gateway.operations.rows import Noun, paging
@@ -77,16 +86,8 @@ def _view(gateway: Gateway, record: KeyRecord) -> KeyView:
     return project(KeyView, record, status=record.status(gateway.clock.now_at()))
 
 
-async def _create(gateway: Gateway, who: Principal, command: NewKey, context: RequestContext) -> CreatedKeyView:
-    created = await gateway.keys.create(who, command, context)
-    status = created.record.status(gateway.clock.now_at())
-    return project(CreatedKeyView, created.record, key=created.key, status=status)
-
-
-async def _rotate(gateway: Gateway, who: Principal, command: RotateKey, context: RequestContext) -> RotatedKeyView:
-    created = await gateway.keys.rotate(who, command.id, context, grace_seconds=command.grace_seconds)
-    status = created.record.status(gateway.clock.now_at())
-    return project(RotatedKeyView, created.record, key=created.key, status=status)
+def _view_new(cls: type[CreatedKeyView], gateway: Gateway, made: CreatedKey) -> CreatedKeyView:
+    return project(cls, made.record, key=made.key, status=made.record.status(gateway.clock.now_at()))
 
 
 _KEYS = Noun(
@@ -100,7 +101,7 @@ KEY_OPERATIONS = (
         NewKey,
         "Create a key: `name`, `scopes`, `rate_limit`?, `expires_at`?, `policy`?, `models`?. Shows `key` once.",
         gives=CreatedKeyView,
-        call=_create,
+        view=partial(_view_new, CreatedKeyView),
         has_secret=True,
     ),
     _KEYS.show("Show one API key's record, by id or prefix."),
@@ -117,7 +118,10 @@ KEY_OPERATIONS = (
         "Create a key that replaces this one, which is revoked after `grace_seconds` (24 h).",
         takes=RotateKey,
         gives=RotatedKeyView,
-        call=_rotate,
+        call=lambda gateway, who, command, context: gateway.keys.rotate(
+            who, command.id, context, grace_seconds=command.grace_seconds
+        ),
+        view=partial(_view_new, RotatedKeyView),
         status=201,
         has_secret=True,
     ),

@@ -1,16 +1,10 @@
 """The rows of reports and their schedules on the internal API. The rules are in `services.reports`."""
 
-from gateway.app import Gateway
-from gateway.domain.principals import Permission, Principal, RequestContext
+from gateway.domain.principals import Permission
 from gateway.domain.reports import MAX_REPORTS, Report, ReportSchedule
 from gateway.operations.operation import Answer, ById
-from gateway.operations.rows import Noun, PageOf20, paging
+from gateway.operations.rows import Noun, PageOf20, paging, row
 from gateway.services.reports import ChangedSchedule, NewReport, NewSchedule
-
-
-async def _make(gateway: Gateway, who: Principal, command: NewReport, context: RequestContext) -> Report:
-    return (await gateway.reports.make(who, command, context)).report
-
 
 _REPORTS = Noun("reports", Report, Permission.REPORTS_READ, Permission.REPORTS_MANAGE)
 _SCHEDULES = Noun("report_schedules", ReportSchedule, Permission.REPORTS_READ, Permission.REPORTS_MANAGE)
@@ -21,16 +15,16 @@ REPORT_OPERATIONS = (
         NewReport,
         "Make a report: `type`, `format`?, `since`?, `until`? (the last seven days).",
         verb="make",
-        call=_make,
+        method="make",
+        view=lambda gateway, made: made.report,
         fails=("audit_unavailable",),
     ),
-    _REPORTS.row(
-        "document",
-        "GET /{id}",
+    row(
+        "reports.document",
+        "GET /api/reports/{id}",
+        Permission.REPORTS_READ,
         "Download one report as a self-contained document.",
         takes=ById,
-        call=None,
-        gives=None,
         answer=Answer.BARE,
     ),
     _SCHEDULES.list("List the schedules of reports, oldest first."),

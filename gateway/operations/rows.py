@@ -6,12 +6,15 @@ calls the service method of its name and shows the result; a row that needs othe
 
 from collections.abc import Callable
 from dataclasses import dataclass, make_dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from gateway.app import Gateway
 from gateway.domain.paging import DEFAULT_LIMIT, Page, PageQuery
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
-from gateway.operations.operation import Answer, ById, Door, Operation, Parameter, cursor, integer
+from gateway.operations.operation import Answer, ById, Call, Door, Operation, Parameter, cursor, integer
+
+View = Callable[[Gateway, Any], object]
+"""From what a service returns to what is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,16 +58,16 @@ def with_id(changes: type[object]) -> type[object]:
 class Noun:
     """One kind of record on the internal API.
 
-    name: prefix of the names of its rows. gives: the record that is shown. reads, manages: the permissions. view: from
-    what the service returns to what is shown. path: of its list, if it does not follow from the name. service: the
-    attribute of the gateway that keeps its rules, if it is not the name.
+    name: prefix of the names of its rows. gives: the record that is shown. reads, manages: the permissions. path: of
+    its list, if it does not follow from the name. service: the attribute of the gateway that keeps its rules, if it is
+    not the name.
     """
 
     name: str
     gives: type[object]
     reads: Permission
     manages: Permission
-    view: Callable[[Gateway, Any], object] = lambda gateway, record: record
+    view: View = lambda gateway, record: record
     path: str = ""
     service: str = ""
 
@@ -73,35 +76,40 @@ class Noun:
 
         route: HTTP method and what follows the noun's path, such as ``POST /{id}/test``. method: of the service, if it
         is not the verb. It gets the caller, the id if the path has one, the record unless it holds only the id, and the
-        context.
+        context. In options, `call` replaces the method, and `view` that of the noun, which shows only what the noun
+        gives.
         """
         http_method, _, suffix = route.partition(" ")
         path = self.path or "/api/" + self.name.replace("_", "-").replace(".", "/")
         takes, has_id = options.get("takes"), suffix.startswith("/{id}")
-        is_shown = options.setdefault("gives", self.gives) is self.gives
+        is_of_noun = options.setdefault("gives", self.gives) is self.gives
+        call: Call | None = options.pop("call", None)
+        view: View | None = options.pop("view", self.view if is_of_noun else None)
 
-        async def call(gateway: Gateway, who: Principal, command: Any, context: RequestContext) -> object:
-            given = ((command.id,) if has_id else ()) + (() if takes in (None, ById) else (command,))
-            result = await self._act(gateway, method or verb)(who, *given, context)
-            return self.view(gateway, result) if is_shown else result
+        async def act(gateway: Gateway, who: Principal, command: Any, context: RequestContext) -> object:
+            if call is not None:
+                result = await call(gateway, who, command, context)
+            else:
+                given = ((command.id,) if has_id else ()) + (() if takes in (None, ById) else (command,))
+                result = await self._act(gateway, method or verb)(who, *given, context)
+            return result if view is None else view(gateway, result)
 
-        options.setdefault("call", call)
         needs = self.reads if http_method == "GET" else self.manages
-        return row(f"{self.name}.{verb}", f"{http_method} {path}{suffix}", needs, summary, **options)
+        return row(f"{self.name}.{verb}", f"{http_method} {path}{suffix}", needs, summary, call=act, **options)
 
     def list(self, summary: str, *, verb: str = "list", method: str = "list", **options: Any) -> Operation:
         """Return the row of the list: a page of the records that the query selects, or all that `method` returns."""
+        view: View = options.pop("view", self.view)
 
-        async def call(gateway: Gateway, who: Principal, command: Any, context: RequestContext) -> object:
+        async def call(gateway: Gateway, who: Principal, command: Any, context: RequestContext) -> Page[object]:
             if command is None:
-                page = whole(await self._act(gateway, method)())
-            else:
-                page = await self._act(gateway, "page")(command)
-            return Page(tuple(self.view(gateway, one) for one in page.items), page.limit, page.next)
+                return whole(await self._act(gateway, method)())
+            return cast("Page[object]", await self._act(gateway, "page")(command))
 
-        options.setdefault("call", call)
-        options.setdefault("answer", Answer.PAGE)
-        return self.row(verb, "GET", summary, **options)
+        def view_page(gateway: Gateway, page: Page[object]) -> Page[object]:
+            return replace(page, items=tuple(view(gateway, one) for one in page.items))
+
+        return self.row(verb, "GET", summary, answer=Answer.PAGE, call=call, view=view_page, **options)
 
     def create(
         self, new: type[object], summary: str, *, verb: str = "create", method: str = "create", **options: Any
@@ -113,19 +121,18 @@ class Noun:
         """Return the row that shows one record."""
 
         async def call(gateway: Gateway, who: Principal, command: Any, context: RequestContext) -> object:
-            return self.view(gateway, await self._act(gateway, method)(command.id))
+            return await self._act(gateway, method)(command.id)
 
         options.setdefault("call", call)
-        options.setdefault("takes", ById)
-        return self.row("show", "GET /{id}", summary, **options)
+        return self.row("show", "GET /{id}", summary, takes=ById, **options)
 
-    def change(self, changes: type[object], summary: str, *, method: str = "change", **options: Any) -> Operation:
+    def change(self, changes: type[object], summary: str, **options: Any) -> Operation:
         """Return the row that changes a record. changes: its fields, without the id."""
-        return self.row("change", "PATCH /{id}", summary, method=method, takes=with_id(changes), **options)
+        return self.row("change", "PATCH /{id}", summary, takes=with_id(changes), **options)
 
-    def remove(self, summary: str, *, method: str = "remove", **options: Any) -> Operation:
+    def remove(self, summary: str, **options: Any) -> Operation:
         """Return the row that removes a record and shows it a last time."""
-        return self.row("remove", "DELETE /{id}", summary, method=method, **{"takes": ById} | options)
+        return self.row("remove", "DELETE /{id}", summary, **{"takes": ById} | options)
 
     def _act(self, gateway: Gateway, method: str) -> Any:
         return getattr(getattr(gateway, self.service or self.name), method)

@@ -151,8 +151,11 @@ SHIELD_OPERATIONS = (
         takes=TryPolicy,
         call=_try_policy,
     ),
-    replace(_RULES, gives=RuleView, view=lambda gateway, found: _view(RuleView, found)).list(
-        "List the rules in use with their overrides, and how often each matched in seven days.", verb="in_use"
+    _RULES.list(
+        "List the rules in use with their overrides, and how often each matched in seven days.",
+        verb="in_use",
+        gives=RuleView,
+        view=lambda gateway, found: _view(RuleView, found),
     ),
     _RULES.show("Show one rule with its pattern and its examples."),
     _RULES.row(

@@ -136,13 +136,6 @@ class SessionsEnded:
     sessions_ended: Annotated[int, Bounds(low=0)]
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """The record of this id is removed."""
-
-    id: str
-
-
 def _view_user(gateway: Gateway, user: User) -> UserView:
     return project(UserView, user, status="active" if user.disabled_at is None else "disabled")
 
@@ -151,9 +144,9 @@ def _view_session(gateway: Gateway, found: SignedIn) -> SessionView:
     return project(SessionView, found.session, username=found.user.username)
 
 
-async def _end_session(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> Done:
+async def _end_session(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> ById:
     await gateway.signin.end_one(who, command.id, context)
-    return Done(command.id)
+    return command
 
 
 SIGN_IN_OPERATIONS = (
@@ -200,14 +193,14 @@ USER_OPERATIONS = (
         takes=SessionFilter,
         query=(text("user_id", "Whose sessions; those of all users if left out."), *paging(MAX_SESSION_LIMIT)),
     ),
-    _SESSIONS.row(
-        "end_all",
-        "DELETE",
+    row(
+        "sessions.end_all",
+        "DELETE /api/sessions",
+        Permission.USERS_MANAGE,
         "End the sessions of `user_id`, or your own, except the current one.",
         takes=EndSessions,
         query=(END_OF_USER,),
-        call=None,
         gives=SessionsEnded,
     ),
-    _SESSIONS.row("end", "DELETE /{id}", "End one session.", takes=ById, gives=Done, call=_end_session),
+    _SESSIONS.row("end", "DELETE /{id}", "End one session.", takes=ById, gives=ById, call=_end_session),
 )
