@@ -1,6 +1,4 @@
-"""The interface of all event outputs: deliver one event or raise."""
-
-from typing import Protocol
+"""The base of all event outputs: deliver one event or raise."""
 
 from gateway.domain.event_outputs import OutEvent
 from gateway.errors import GatewayError
@@ -17,7 +15,7 @@ class DeliveryFailed(GatewayError):
         self.is_gone = is_gone
 
 
-class Delivery(Protocol):
+class Delivery:
     """One output, for use by one task at a time."""
 
     async def deliver(self, event: OutEvent) -> None:
@@ -26,8 +24,7 @@ class Delivery(Protocol):
         Raises:
             DeliveryFailed: the event did not arrive.
         """
-        ...
+        raise NotImplementedError
 
     async def aclose(self) -> None:
         """Close the connection, if one is open."""
-        ...

@@ -5,18 +5,20 @@ import os
 import anyio.to_thread
 
 from gateway.domain.event_outputs import OutEvent, json_line
-from gateway.outputs.delivery import DeliveryFailed
+from gateway.outputs.delivery import Delivery, DeliveryFailed
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 
 
-class JsonLines:
-    """One file. max_bytes: a longer file is renamed to ``NAME.1`` and replaces the previous one."""
+class JsonLines(Delivery):
+    """One file, opened for each line, so that you can move it at any time.
 
-    def __init__(self, folder: str, name: str, *, max_bytes: int = MAX_FILE_BYTES) -> None:
+    A file that would pass `MAX_FILE_BYTES` is renamed to ``NAME.1`` and replaces the previous one.
+    """
+
+    def __init__(self, folder: str, name: str) -> None:
         self._folder = folder
         self._path = os.path.join(folder, name)
-        self._max_bytes = max_bytes
 
     async def deliver(self, event: OutEvent) -> None:
         try:
@@ -24,15 +26,12 @@ class JsonLines:
         except OSError as error:
             raise DeliveryFailed(f"The file cannot be written ({error.strerror}).") from error
 
-    async def aclose(self) -> None:
-        """Do nothing: the file is opened for each line, so that you can move it at any time."""
-
     def _append(self, line: bytes) -> None:
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(self._path, flags, 0o600)
         try:
-            if os.fstat(descriptor).st_size + len(line) > self._max_bytes:
+            if os.fstat(descriptor).st_size + len(line) > MAX_FILE_BYTES:
                 os.replace(self._path, self._path + ".1")
                 os.close(descriptor)
                 descriptor = os.open(self._path, flags, 0o600)

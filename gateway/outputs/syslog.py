@@ -6,14 +6,14 @@ import anyio
 from anyio.abc import ByteStream
 
 from gateway.domain.event_outputs import OutEvent, syslog_message
-from gateway.outputs.delivery import DeliveryFailed
+from gateway.outputs.delivery import Delivery, DeliveryFailed
 
 CONNECT_SECONDS = 5.0
 SEND_SECONDS = 10.0
 _NETWORK_ERRORS = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
 
 
-class Syslog:
+class Syslog(Delivery):
     """One receiver. transport: udp, tcp or tls. sender: the HOSTNAME field. A stream stays open between events."""
 
     def __init__(

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from gateway.clock import Clock
 from gateway.domain.event_outputs import OutEvent, webhook_body, webhook_headers
 from gateway.http.messages import ClientError, Reply, Terms
-from gateway.outputs.delivery import DeliveryFailed
+from gateway.outputs.delivery import Delivery, DeliveryFailed
 
 CONNECT_SECONDS = 5.0
 TOTAL_SECONDS = 15.0
@@ -18,7 +18,7 @@ Post = Callable[[str, str, Sequence[tuple[str, str]], bytes, Terms], Awaitable[R
 """Send a request (method, URL, headers, body, terms) and return the reply. Raises ClientError."""
 
 
-class Webhook:
+class Webhook(Delivery):
     """One URL. key: of the signature. allow_address: decides for every address of the host."""
 
     def __init__(self, post: Post, url: str, *, key: bytes, clock: Clock, allow_address: Callable[[str], bool]) -> None:
@@ -46,6 +46,3 @@ class Webhook:
             return
         is_final = 300 <= reply.status < 500 and reply.status not in _RETRYABLE
         raise DeliveryFailed(f"The webhook answered {reply.status}.", is_final=is_final, is_gone=reply.status == _GONE)
-
-    async def aclose(self) -> None:
-        """Do nothing: the HTTP client owns the connections."""

@@ -2,6 +2,7 @@
 
 import base64
 import os
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
@@ -211,7 +212,9 @@ class EventOutputs(KeyedResource[EventOutput]):
 
         def work(tx: AuthorityTransaction) -> EventOutput:
             def changed(before: EventOutput) -> EventOutput:
-                _check_kind_has(before, changes)
+                if changes.target is not None and kind_of_target(changes.target) is not before.kind:
+                    reason = f"target does not fit an output of the kind {before.kind.value}."
+                    raise Conflict(reason, param="target")
                 return self._patched(before, changes, reference)
 
             return self._update(tx, principal, context, name, changes.version, changed)
@@ -220,11 +223,7 @@ class EventOutputs(KeyedResource[EventOutput]):
         return await self._commit_with_key(work, reference, key)
 
     async def test(self, principal: Principal, name: str, context: RequestContext) -> Tried:
-        """Send one test event past the queue and the filters, and return the result.
-
-        Raises:
-            NotFound: there is none. AuditUnavailable: nothing was sent.
-        """
+        """Send one test event past the queue and the filters. Raises NotFound or AuditUnavailable: nothing was sent."""
         output = await self.store.db.read(lambda tx: self.find(tx, name))
         now_at = self.clock.now_at()
         data = {"message": "A test of this event output.", "output": output.name, "sent_by": principal.name}
@@ -233,11 +232,8 @@ class EventOutputs(KeyedResource[EventOutput]):
         started_seconds = self.clock.monotonic_seconds()
         reason = None
         try:
-            sink = self.sinks.open(output)
-            try:
+            async with aclosing(self.sinks.open(output)) as sink:
                 await sink.deliver(event)
-            finally:
-                await sink.aclose()
         except DeliveryFailed as error:
             reason = error.message
         elapsed_ms = round((self.clock.monotonic_seconds() - started_seconds) * 1000, 1)
@@ -252,8 +248,7 @@ class EventOutputs(KeyedResource[EventOutput]):
         self._drop_key(tx, record)
 
     def _namesake(self, tx: Transaction, record: EventOutput) -> EventOutput | None:
-        name = record.name.lower()
-        return next((one for one in self.store.event_outputs.all(tx) if one.name.lower() == name), None)
+        return self.store.event_outputs.find(tx, record.name)
 
     def _patched(self, record: EventOutput, wanted: NewOutput | ChangedOutput, reference: str) -> EventOutput:
         """Return the record with its changes, checked. reference: of a secret that the gateway keeps."""
@@ -265,33 +260,21 @@ class EventOutputs(KeyedResource[EventOutput]):
             secret=record.secret,
         )
         if wanted.secret is not None:
-            secret = _reference(after, wanted.secret, reference)
-            self.sinks.secrets.check(secret, param="secret")
-            after = replace(after, secret=secret)
+            if record.kind is not OutputKind.WEBHOOK:
+                refuse = InvalidRequest if isinstance(wanted, NewOutput) else Conflict
+                raise refuse("Only a webhook has a secret.", param="secret")
+            if wanted.secret.startswith(_REFERENCES):
+                reference = read_key(wanted.secret, param="secret")[0] or reference
+            else:
+                read_secret(wanted.secret)
+            self.sinks.secrets.check(reference, param="secret")
+            after = replace(after, secret=reference)
         try:
             return replace(after, target=_read_target(after))
         except InvalidRequest as error:
             if wanted.target is not None:
                 raise
             raise Conflict(error.message, param=error.param) from None
-
-
-def _check_kind_has(output: EventOutput, wanted: ChangedOutput) -> None:
-    """Refuse fields that are right only for outputs of another kind."""
-    if wanted.target is not None and kind_of_target(wanted.target) is not output.kind:
-        raise Conflict(f"target does not fit an output of the kind {output.kind.value}.", param="target")
-    if wanted.secret is not None and output.kind is not OutputKind.WEBHOOK:
-        raise Conflict("Only a webhook has a secret.", param="secret")
-
-
-def _reference(output: EventOutput, secret: str, reference: str) -> str:
-    """Return the reference of a secret: the given one, or `reference` for a secret that the gateway keeps."""
-    if output.kind is not OutputKind.WEBHOOK:
-        raise InvalidRequest("Only a webhook has a secret.", param="secret")
-    if secret.startswith(_REFERENCES):
-        return read_key(secret, param="secret")[0] or reference
-    read_secret(secret)
-    return reference
 
 
 def _read_target(output: EventOutput) -> str:

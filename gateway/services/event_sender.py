@@ -42,56 +42,47 @@ LONGEST_WAIT_SECONDS = 300.0
 _ERROR_CHARS = 200
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class EventSender:
     """The sender of this process. `run` sends while it has the lease."""
 
-    def __init__(
-        self, *, store: Store, clock: Clock, leases: Leases, log: Log, sinks: EventSinks, metrics: Metrics | None = None
-    ) -> None:
-        self._metrics = metrics or Metrics()
-        self._store = store
-        self._clock = clock
-        self._log = log
-        self._sinks = sinks
-        self._leases = leases
-        self._serving: dict[str, tuple[int, anyio.CancelScope]] = {}
+    store: Store
+    clock: Clock
+    leases: Leases
+    log: Log
+    sinks: EventSinks
+    metrics: Metrics
 
     def has_outputs(self) -> bool:
         """Return whether an output is enabled; False if the store cannot be read."""
         try:
-            return self._store.db.read_now(lambda tx: self._store.event_outputs.any_enabled(tx))
+            return self.store.db.read_now(self.store.event_outputs.any_enabled)
         except StoreUnavailable:
             return False
 
     async def run(self) -> None:
         """Send until no output is enabled, or another process has the lease. One task for each output."""
-        try:
-            async with anyio.create_task_group() as group:
-                while await self._has_lease():
-                    outputs = {one.id: one for one in await self._store.db.read(self._store.event_outputs.all)}
-                    for output_id, (version, scope) in tuple(self._serving.items()):
-                        now = outputs.get(output_id)
-                        if now is None or now.version != version or not now.enabled:
-                            scope.cancel()
-                            del self._serving[output_id]
-                    for output in outputs.values():
-                        if output.enabled and output.id not in self._serving:
-                            scope = anyio.CancelScope()
-                            self._serving[output.id] = (output.version, scope)
-                            group.start_soon(self._serve, output, scope)
-                    await anyio.sleep(LOOK_SECONDS)
-                group.cancel_scope.cancel()
-        finally:
-            self._serving.clear()
-
-    async def _has_lease(self) -> bool:
-        if not self._serving and not self.has_outputs():
-            return False  # nothing to send, so nothing to write
-        return await self._leases.hold(LEASE, LEASE_SECONDS)
+        serving: dict[str, tuple[int, anyio.CancelScope]] = {}
+        async with anyio.create_task_group() as group:
+            # Without an output there is nothing to send, so the lease is not written either.
+            while (serving or self.has_outputs()) and await self.leases.hold(LEASE, LEASE_SECONDS):
+                outputs = await self.store.db.read(self.store.event_outputs.all)
+                enabled = {one.id: one for one in outputs if one.enabled}
+                for output_id, (version, scope) in tuple(serving.items()):
+                    if output_id not in enabled or enabled[output_id].version != version:
+                        scope.cancel()
+                        del serving[output_id]
+                for output in enabled.values():
+                    if output.id not in serving:
+                        scope = anyio.CancelScope()
+                        serving[output.id] = (output.version, scope)
+                        group.start_soon(self._serve, output, scope)
+                await anyio.sleep(LOOK_SECONDS)
+            group.cancel_scope.cancel()
 
     async def _serve(self, output: EventOutput, scope: anyio.CancelScope) -> None:
         with scope:
-            await _OutputSender(self._store, self._clock, self._log, self._sinks, self._metrics, output).run()
+            await _OutputSender(self.store, self.clock, self.log, self.sinks, self.metrics, output).run()
 
 
 @dataclass
@@ -150,7 +141,7 @@ class _OutputSender:
         self.is_unstored |= dropped > 0
         stored_seconds = self.clock.monotonic_seconds()
         for event, audit, alert in events:
-            if event is not None:
+            if is_wanted(output, event):
                 await self._send(event, sink)
             self._update(audit_position=audit, alert_position=alert)
             if self.clock.monotonic_seconds() - stored_seconds >= NOTE_SECONDS:
@@ -173,13 +164,8 @@ class _OutputSender:
             self._count("sent")
             self._update(sent=self.output.sent + 1, last_sent_at=self.clock.now_at())
 
-    def _batch(
-        self, tx: Transaction, output: EventOutput
-    ) -> tuple[EventOutput, list[tuple[OutEvent | None, int, int]]]:
-        """Drop what is too far behind, then read the next events, each with both positions after it.
-
-        An event that the output does not want is None.
-        """
+    def _batch(self, tx: Transaction, output: EventOutput) -> tuple[EventOutput, list[tuple[OutEvent, int, int]]]:
+        """Drop what is too far behind, then read the next events, each with both positions after it."""
         newest_audit = self.store.audit.newest_position(tx)
         newest_alert = self.store.alerts.newest_position(tx)
         wants_audit, wants_alert = "audit" in output.kinds, "alert" in output.kinds
@@ -190,7 +176,7 @@ class _OutputSender:
         audit, alert = audit + dropped_audit, alert + dropped_alert
         dropped = output.dropped + dropped_audit + dropped_alert
         output = replace(output, audit_position=audit, alert_position=alert, dropped=dropped)
-        events: list[tuple[OutEvent | None, int, int]] = []
+        events: list[tuple[OutEvent, int, int]] = []
         wanted = AuditFilter() if wants_audit else AuditFilter(action=REOPENED)
         rows = self.store.audit.after(tx, audit, wanted, limit=BATCH_EVENTS)
         for audit, row in rows:
@@ -198,13 +184,11 @@ class _OutputSender:
             if row.action == REOPENED and wants_alert:
                 again = self.store.alerts.by_id(tx, row.resource_id or "")
                 found += [] if again is None else [from_alert(again, row)]
-            events += [(event if is_wanted(output, event) else None, audit, alert) for event in found]
+            events += [(event, audit, alert) for event in found]
         if not wants_audit and len(rows) < BATCH_EVENTS:
             audit = newest_audit  # nothing else of the audit log is wanted
         alerts = self.store.alerts.after(tx, alert, limit=BATCH_EVENTS) if wants_alert else ()
-        for alert, one in alerts:
-            event = from_alert(one)
-            events.append((event if is_wanted(output, event) else None, audit, alert))
+        events += [(from_alert(one), audit, alert) for alert, one in alerts]
         return output if events else replace(output, audit_position=audit), events
 
     def _count(self, outcome: str, events: int = 1) -> None:
