@@ -25,8 +25,6 @@ MAX_ENTRIES = 10_000
 MAX_VALUE_CHARS = 253
 MAX_REASON_CHARS = 500
 MAX_ENTRY_LIMIT = 500
-_IPV4_MAPPED = "::ffff:"
-_NEVER_AT = 2**62
 
 
 class ListName(StrEnum):
@@ -132,7 +130,7 @@ def read_value(entry_type: EntryType, text: str) -> str:
 
 def _read_network(text: str) -> object:
     try:
-        return ipaddress.ip_network(text.removeprefix(_IPV4_MAPPED) if "." in text else text)
+        return ipaddress.ip_network(text.removeprefix("::ffff:") if "." in text else text)
     except ValueError:
         return None
 
@@ -145,7 +143,7 @@ class Rules:
 
     def __init__(self, entries: Iterable[AccessEntry], now_at: int) -> None:
         self._entries = tuple(entry for entry in entries if entry.is_live(now_at))
-        self.until_at = min((entry.expires_at for entry in self._entries if entry.expires_at), default=_NEVER_AT)
+        self.until_at = min((entry.expires_at for entry in self._entries if entry.expires_at), default=2**62)
         self._indexes: dict[tuple[ListName, Subject, str], _EntryIndex] = {}
         for entry in self._entries:
             key = (entry.list_name, entry.subject, entry.scope)
@@ -165,19 +163,16 @@ class Rules:
         """Decide about one value. The empty string stands for an unknown value, which is on no list."""
         if subject not in self.has:
             return Decision(True)
-        denied = self.denied(subject, value, key_id)
-        return Decision(False, denied) if denied else self._allowed(subject, value, key_id)
+        if denied := self.denied(subject, value, key_id):
+            return Decision(False, denied)
+        allow = list(self._of(ListName.ALLOW, subject, key_id))
+        if not allow:
+            return Decision(True)
+        found = _find(allow, value)
+        return Decision(True, found) if found else Decision(False, allow[0].first, is_listed=False)
 
     def denied(self, subject: Subject, value: str, key_id: str | None) -> AccessEntry | None:
-        """Return the entry of the deny list that matches `value`."""
         return _find(self._of(ListName.DENY, subject, key_id), value)
-
-    def _allowed(self, subject: Subject, value: str, key_id: str | None) -> Decision:
-        indexes = list(self._of(ListName.ALLOW, subject, key_id))
-        if not indexes:
-            return Decision(True)
-        found = _find(indexes, value)
-        return Decision(True, found) if found else Decision(False, indexes[0].first, is_listed=False)
 
     def _of(self, list_name: ListName, subject: Subject, key_id: str | None) -> "Iterator[_EntryIndex]":
         for scope in (GLOBAL, key_id):

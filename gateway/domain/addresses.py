@@ -106,8 +106,10 @@ def check_host(host: str, *, allow_private: bool) -> None:
     """
     try:
         reach = reach_of(host)
-    except ValueError:
-        reach = _reach_of_name(host)
+    except ValueError:  # a name
+        reach = Reach.PRIVATE if host.rpartition(".")[2] == "localhost" else Reach.OPEN
+        if host in _FORBIDDEN_NAMES or host.endswith(".metadata.google.internal"):
+            reach = Reach.FORBIDDEN
     if reach is Reach.FORBIDDEN:
         raise _bad("leads to an address that is never allowed: link-local, cloud metadata, multicast or none at all")
     if reach is Reach.PRIVATE and not allow_private:
@@ -153,18 +155,8 @@ def _reach(address: str) -> Reach:
 
 
 def _embedded(address: IPv6Address) -> IPv4Address | None:
-    if address == IPv6Address("::1"):
-        return None
-    for network, shift in _EMBEDDING_4:
-        if address in network:
-            return IPv4Address((int(address) >> shift) & 0xFFFFFFFF)
-    return None
-
-
-def _reach_of_name(name: str) -> Reach:
-    if name in _FORBIDDEN_NAMES or name.endswith(".metadata.google.internal"):
-        return Reach.FORBIDDEN
-    return Reach.PRIVATE if name == "localhost" or name.endswith(".localhost") else Reach.OPEN
+    shifts = () if address == IPv6Address("::1") else (shift for network, shift in _EMBEDDING_4 if address in network)
+    return next((IPv4Address((int(address) >> shift) & 0xFFFFFFFF) for shift in shifts), None)
 
 
 def _read_host(parts: SplitResult) -> str:

@@ -19,9 +19,6 @@ MAX_AGENT_LIMIT = 1000
 ACTIVE_MS = 15 * 60_000
 IDLE_MS = 24 * 3_600_000
 NOTE_EVERY_MS = 60_000
-_BLOCKS_OF_HIGH = 10
-_SHARE_OF_HIGH = 0.2
-_MIN_REQUESTS = 5
 
 
 class AgentSource(StrEnum):
@@ -172,7 +169,7 @@ def risk_of(record: AgentRecord, *, requests: int, blocks: int) -> AgentRisk:
 
     HIGH: ten blocks, or blocks on a fifth of at least five requests. MEDIUM: any block, or tools without an owner.
     """
-    if blocks >= _BLOCKS_OF_HIGH or (requests >= _MIN_REQUESTS and blocks >= _SHARE_OF_HIGH * requests):
+    if blocks >= 10 or (requests >= 5 and blocks >= 0.2 * requests):
         return AgentRisk.HIGH
     return AgentRisk.MEDIUM if blocks or (record.tools and record.owner is None) else AgentRisk.LOW
 

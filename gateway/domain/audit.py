@@ -120,8 +120,8 @@ class Checkpoint:
     occurred_at: int
 
 
-def canonical(event: AuditEvent, seq: int | None = None) -> bytes:
-    """Return the canonical JSON of `event`, without `prev_hash` and `hash`. seq: takes the place of the event's own.
+def canonical(event: AuditEvent) -> bytes:
+    """Return the canonical JSON of `event`, without `prev_hash` and `hash`.
 
     Raises:
         ValueError, TypeError: `details`, `before` or `after` holds a value that is not JSON.
@@ -130,20 +130,18 @@ def canonical(event: AuditEvent, seq: int | None = None) -> bytes:
     for name in _OMITTED_IF_NULL:
         if hashed[name] is None:
             del hashed[name]
-    if seq is not None:
-        hashed["seq"] = seq
     return canonical_text(hashed).encode()
 
 
-def chain(prev_hash: str, event: AuditEvent, seq: int | None = None) -> str:
-    """Return the hash of `event` after the event whose hash is `prev_hash`. seq: see `canonical`."""
-    return hashlib.sha256(prev_hash.encode() + canonical(event, seq)).hexdigest()
+def chain(prev_hash: str, event: AuditEvent) -> str:
+    """Return the hash of `event` after the event whose hash is `prev_hash`."""
+    return hashlib.sha256(prev_hash.encode() + canonical(event)).hexdigest()
 
 
 def link(head: ChainHead, event: AuditEvent) -> AuditEvent:
     """Return `event` as the successor of `head`, with `seq`, `prev_hash` and `hash` set."""
-    seq = head.seq + 1
-    return replace(event, seq=seq, prev_hash=head.hash, hash=chain(head.hash, event, seq))
+    event = replace(event, seq=head.seq + 1, prev_hash=head.hash)
+    return replace(event, hash=chain(head.hash, event))
 
 
 def check_links(head: ChainHead, events: Iterable[AuditEvent]) -> tuple[ChainHead, ChainReport]:

@@ -136,13 +136,7 @@ class Usage:
 
     def amount(self, unit: BudgetUnit) -> int:
         """Return the usage in this unit. A completion without a price costs a dollar budget nothing."""
-        match unit:
-            case BudgetUnit.USD:
-                return self.microusd or 0
-            case BudgetUnit.TOKENS:
-                return self.tokens
-            case BudgetUnit.REQUESTS:
-                return 1
+        return {BudgetUnit.USD: self.microusd or 0, BudgetUnit.TOKENS: self.tokens, BudgetUnit.REQUESTS: 1}[unit]
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,6 @@ class DemoDay:
         self.outage_at = max((self.attack_at - hours * HOUR_MS for hours in range(15, 0, -1)), key=_busy)
 
     def requests(self) -> Iterator[DemoRequest]:
-        """Yield every request of the day."""
         minutes = range(self.begin_at, self.begin_at + DAY_MS, 60_000)
         weights = [_busy(at) * (1.6 if self._is_attacked(at) else 1) for at in minutes]
         chosen = self._rng.choices(minutes, weights, k=self._requests)
@@ -124,7 +123,6 @@ class DemoDay:
             yield self._request(at)
 
     def is_down(self, provider: str, at: int) -> bool:
-        """Return whether a provider does not answer at a time."""
         return provider == OUTAGE and 0 <= at - self.outage_at < _INCIDENT_MS
 
     def _is_attacked(self, at: int) -> bool:

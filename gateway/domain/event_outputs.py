@@ -218,7 +218,6 @@ def kind_of_target(text: str) -> OutputKind:
 
 
 def _brief(data: Mapping[str, object]) -> dict[str, object]:
-    """Return the data without its long fields."""
     return {
         name: value[:500] if isinstance(value, str) else value
         for name, value in data.items()

@@ -205,7 +205,6 @@ def _checked(reported: Mapping[str, object]) -> dict[str, object]:
 
 
 def _instance(checked: Mapping[str, Any], peer: Peer, answered: Connection) -> InstanceView:
-    """Return the view of an instance from the fields of `_checked`."""
     last_seen_at = checked.get("last_seen_at")
     connection = answered
     if last_seen_at is not None and peer.answered_at is not None:

@@ -80,7 +80,6 @@ def _expiries(entries: Iterable[AccessEntry], ip: str | None, key_id: str | None
 
 
 def _refuses_all(entry: AccessEntry) -> bool:
-    """Return whether an entry refuses every model, provider or agent."""
     if entry.list_name is not ListName.DENY or entry.subject not in _OF_CHAT:
         return False
     return "*" in entry.value and not entry.value.strip("*?") and entry.value.count("?") <= 1

@@ -82,10 +82,8 @@ def accept(
     known = tuple(acceptances)
 
     def marked(found: Detection) -> Detection:
-        for one in known:
-            if one.covers(found, source=source, now_at=now_at):
-                return replace(found, accepted=one.id)
-        return found
+        by = next((one.id for one in known if one.covers(found, source=source, now_at=now_at)), None)
+        return found if by is None else replace(found, accepted=by)
 
     detections = tuple(marked(found) for found in result.detections)
     if detections == result.detections:

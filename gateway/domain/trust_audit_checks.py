@@ -68,11 +68,6 @@ def warns(is_bad: Callable[[Facts], bool], problem: str, good: str) -> Callable[
     return lambda facts: warned(problem) if is_bad(facts) else passed(good)
 
 
-def fails(problem_of: Callable[[Facts], str], good: str) -> Callable[[Facts], Finding]:
-    """Return a check that fails with the problem, and passes with `good` if the problem is empty."""
-    return lambda facts: failed(problem) if (problem := problem_of(facts)) else passed(good)
-
-
 def trusted_proxies(facts: Facts) -> Finding:
     """Check which proxies may name the client."""
     if not facts.trusted_proxies:
@@ -96,11 +91,6 @@ def active_keys(
         return Finding(status, f"{len(bad)} of {len(active)} active keys {problem}: {_first_ten(bad)}")
 
     return check
-
-
-def is_unused(key: KeyRecord, now_at: int) -> bool:
-    """Return whether a key was not used for 30 days."""
-    return now_at - (key.last_used_at or key.created_at) > UNUSED_MS
 
 
 def self_test(facts: Facts) -> Finding:
@@ -216,12 +206,6 @@ def providers_tls(facts: Facts) -> Finding:
         return skipped("there is no provider")
     clear = [one.name for one in facts.providers if (one.base_url or "").startswith("http:") and not one.allow_private]
     return failed(f"in clear: {', '.join(clear[:10])}") if clear else passed(f"{len(facts.providers)} providers")
-
-
-def providers_up(facts: Facts) -> Finding:
-    """Check that every provider answers."""
-    down = facts.providers_down if facts.providers else None
-    return named(down, "providers are down", "all answer", "there is no provider")
 
 
 def budgets(facts: Facts) -> Finding:

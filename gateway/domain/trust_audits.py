@@ -66,7 +66,8 @@ CHECKS: tuple[Row, ...] = (
     ),
     Row(
         "keys-unused", "Every key is in use", "keys", Severity.LOW,
-        checks.active_keys(checks.is_unused, "were not used for 30 days", "each used within 30 days"),
+        checks.active_keys(lambda key, now_at: now_at - (key.last_used_at or key.created_at) > checks.UNUSED_MS,
+            "were not used for 30 days", "each used within 30 days"),
         why="Nobody notices the theft of an unused key.",
         fix="Revoke it.",
         refs=("NIST AC-2(3)",),
@@ -106,7 +107,8 @@ CHECKS: tuple[Row, ...] = (
     ),
     Row(
         "shield-coverage", "The rules cover what the built-in ones do", "shield", Severity.CRITICAL,
-        checks.fails(lambda facts: facts.rules_lack, "the rules leave out no built-in category"),
+        lambda facts: failed(facts.rules_lack) if facts.rules_lack
+        else passed("the rules leave out no built-in category"),
         why="Your own rule file replaces all built-in rules: the shield no longer finds what it leaves out.",
         fix="Remove GATEWAY_RULES, or add your rules to a copy of the built-in rules.json.",
         refs=("OWASP LLM01:2025",),
@@ -295,7 +297,9 @@ CHECKS: tuple[Row, ...] = (
         refs=("CWE-319",),
     ),
     Row(
-        "providers-up", "Every provider answers", "providers", Severity.MEDIUM, checks.providers_up,
+        "providers-up", "Every provider answers", "providers", Severity.MEDIUM,
+        lambda facts: checks.named(facts.providers_down if facts.providers else None,
+            "providers are down", "all answer", "there is no provider"),
         why="Requests fall back to fewer providers, or fail.",
         fix="Test the provider: POST /api/providers/{id}/test.",
         refs=("docs/control.md",),

@@ -34,7 +34,6 @@ class AlertRepository(PositionedTable[Alert]):
         self.add_sighting(tx, record, record.request_id)
 
     def add_sighting(self, tx: Transaction, alert: Alert, request_id: str | None) -> None:
-        """Record that a request was counted on an alert, whose count is the number of the request."""
         if request_id is not None:
             slot = alert.count % MAX_SIGHTINGS
             tx.execute(ADD_SIGHTING, {"alert_id": alert.id, "slot": slot, "request_id": request_id})
@@ -48,7 +47,6 @@ class AlertRepository(PositionedTable[Alert]):
         )
 
     def count_active(self, tx: Transaction, source: AlertSource | None = None) -> int:
-        """Count the active alerts, of one source or of all."""
         if source is None:
             return self.count(tx, f"WHERE {_IS_ACTIVE}")
         return self.count(tx, f"WHERE {_IS_ACTIVE} AND source = :source", source=source.value)

@@ -137,7 +137,6 @@ class AuditRepository(PositionedTable[AuditEvent]):
         return int(rows[0]["occurred_at"]) if rows else None
 
     def hash_at(self, tx: Transaction, instance_id: str, seq: int) -> str | None:
-        """Return the hash of one event, or None when there is no such event."""
         if seq == 0:
             return GENESIS_HASH
         rows = tx.query(HASH_AT, {"instance_id": instance_id, "seq": seq})
@@ -147,7 +146,6 @@ class AuditRepository(PositionedTable[AuditEvent]):
         return CHECKED_EVENTS.many(tx, CHAIN, instance_id=instance_id, seq=after_seq, limit=limit)
 
     def of_alert(self, tx: Transaction, alert_id: str, *, limit: int) -> tuple[AuditEvent, ...]:
-        """Return the events about one alert, oldest first."""
         return self.many(tx, OF_ALERT, alert_id=alert_id, limit=limit)
 
     def _where(self, wanted: AuditFilter) -> Where:
@@ -180,7 +178,6 @@ class AuditRepository(PositionedTable[AuditEvent]):
 
 
 def _add_equal(where: Where, column: str, value: str | None) -> None:
-    """Add that a column of `USUAL` has a value, unless that is None."""
     where.add(f"{column} = :{column}", **{column: value})
     if value is not None and value != USUAL[column]:
         where.add(f"{column} <> '{USUAL[column]}'")

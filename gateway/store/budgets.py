@@ -62,13 +62,11 @@ class BudgetRepository(AuthorityTable[Budget]):
         tx.execute(FORGET_ALERTS, {"id": budget_id})
 
     def remove(self, tx: AuthorityTransaction, key: str) -> bool:
-        """Delete a budget with its periods and holds. Return whether it existed."""
         tx.execute("DELETE FROM budget_periods WHERE budget_id = :id", {"id": key})
         tx.execute("DELETE FROM budget_holds WHERE budget_id = :id", {"id": key})
         return super().remove(tx, key)
 
     def standing(self, tx: Transaction, budget: Budget, at: int) -> Standing:
-        """Return how a budget stands in the period around `at`."""
         return self._standing(tx, budget, period_of(budget.window, at))
 
     def reserve(self, tx: Transaction, hold_id: str, standing: Standing, amount: int, *, now_at: int) -> bool:

@@ -29,17 +29,14 @@ class Where:
         self._conditions.append(condition)
 
     def equal(self, wanted: object, *columns: str) -> None:
-        """Add that columns have the values of the fields of `wanted` with their names."""
         for column in columns:
             self.add(f"{column} = :{column}", **{column: getattr(wanted, column)})
 
     def exclude(self, column: str, values: Iterable[str]) -> None:
-        """Add that `column` has none of `values`."""
         for number, value in enumerate(values):
             self.add(f"{column} <> :{column}_{number}", **{f"{column}_{number}": value})
 
     def sql(self) -> str:
-        """Return the clause, or an empty text without conditions."""
         return " WHERE " + " AND ".join(self._conditions) if self._conditions else ""
 
 

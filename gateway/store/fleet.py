@@ -40,7 +40,6 @@ class InstanceRepository(Table[Heartbeat]):
         super().__init__("instances", Heartbeat)
 
     def forget(self, tx: Transaction, *, before: int) -> int:
-        """Delete the gateways whose last report is from before a time, and return how many."""
         return tx.execute("DELETE FROM instances WHERE last_seen_at < :before", {"before": before})
 
 
@@ -70,7 +69,6 @@ class RunningRepository:
     """The table of what serving gateways report about their settings, for commands that check them from a shell."""
 
     def note(self, tx: Transaction, instance_id: str, seen_at: int, facts: str) -> None:
-        """Replace the last report of a gateway."""
         tx.execute(NOTE_RUNNING, {"id": instance_id, "seen_at": seen_at, "facts": facts})
 
     def newest(self, tx: Transaction, *, since: int) -> str | None:

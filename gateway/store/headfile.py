@@ -39,7 +39,6 @@ class HeadFile:
         return _read(raw, instance_id) or ChainHead(2**53, "")
 
     def hold(self, instance_id: str, head: ChainHead) -> None:
-        """Keep the head of the chain until the disk has it."""
         self._held = instance_id, head
 
     def write_held(self) -> None:

@@ -12,7 +12,10 @@ from gateway.store.filelock import sync
 
 
 class KeyFile:
-    """The file, or this process's memory when `path` is None."""
+    """The file, or this process's memory when `path` is None. Every method raises OSError if it cannot do its work.
+
+    What `put` wrote is on the disk when it returns.
+    """
 
     def __init__(self, path: str | None) -> None:
         self._path = path
@@ -24,27 +27,12 @@ class KeyFile:
         return None if self._path is None else os.path.dirname(os.path.abspath(self._path))
 
     def get(self, key_id: str) -> str | None:
-        """Return a key, None if it is not there.
-
-        Raises:
-            OSError: the file cannot be read.
-        """
         return self._all().get(key_id)
 
     def put(self, key_id: str, key: str) -> None:
-        """Write a key, on the disk when this returns.
-
-        Raises:
-            OSError: it was not written.
-        """
         self._write(self._all() | {key_id: key})
 
     def drop(self, key_id: str) -> None:
-        """Remove a key.
-
-        Raises:
-            OSError: it is still there.
-        """
         keys = self._all()
         if keys.pop(key_id, None) is not None:
             self._write(keys)

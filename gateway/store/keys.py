@@ -50,7 +50,6 @@ class KeyRepository(AuthorityTable[KeyRecord]):
         return self.many(tx, "ORDER BY id DESC")
 
     def count_of_policy(self, tx: Transaction, policy_id: str, *, now_at: int) -> int:
-        """Count the keys with this policy that are not revoked."""
         return self.count(tx, OF_POLICY, policy=policy_id, now_at=now_at)
 
     def revoke(self, tx: AuthorityTransaction, key_id: str, *, now_at: int, revoked_at: int | None = None) -> bool:

@@ -52,12 +52,10 @@ class Query:
 
 
 def _now(about: str, sql: str, named: str, most: int = MOST_ROWS) -> Query:
-    """Return a query about the present, for which the period does not matter."""
     return Query(about, sql, named, is_current=True, most=most)
 
 
 def _grouped(noun: str, column: str) -> Query:
-    """Return the query for sums of traffic by one of its columns."""
     sql = f"SELECT COALESCE({column}, '(none)') AS value, {_COUNTS} {_TRAFFIC} GROUP BY 1 ORDER BY 2 DESC"
     return Query(f"requests of the traffic table, by {noun}", sql, f"{noun}, {_COUNT_COLUMNS}")
 

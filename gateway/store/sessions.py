@@ -26,11 +26,9 @@ class SessionRepository:
         SESSIONS.insert(tx, session)
 
     def by_digest(self, tx: Transaction, digest: str) -> SignedIn | None:
-        """Return the session of the token with this SHA-256, live or not, and its user."""
         return _signed_in(tx, SESSIONS.one(tx, BY_DIGEST, digest=digest))
 
     def by_id(self, tx: Transaction, session_id: str) -> SignedIn | None:
-        """Return the session of this id, live or not, and its user."""
         return _signed_in(tx, SESSIONS.by_id(tx, session_id))
 
     def page(self, tx: Transaction, wanted: SessionFilter, *, now_at: int) -> Page[SignedIn]:
@@ -48,11 +46,9 @@ class SessionRepository:
         tx.execute(MARK_SEEN, {"id": session_id, "now_at": now_at})
 
     def end(self, tx: Transaction, session_id: str) -> bool:
-        """End a session and return whether it existed."""
         return SESSIONS.remove(tx, session_id)
 
     def end_of_user(self, tx: Transaction, user_id: str, *, but_id: str = "") -> int:
-        """End the sessions of a user except one, and return how many there were."""
         return tx.execute(END_OF_USER, {"user_id": user_id, "but_id": but_id})
 
 

@@ -137,7 +137,6 @@ class TableReader(Generic[R]):
         return tuple(self.record(row) for row in tx.query(self.select(rest), params))
 
     def by_id(self, tx: Transaction, key: str) -> R | None:
-        """Return the record of this key."""
         return self.one(tx, self._of_key, **{self._key: key})
 
     def find(self, tx: Transaction, id_or_name: str) -> R | None:
@@ -189,7 +188,6 @@ class Table(TableReader[R]):
 
     @property
     def update_sql(self) -> str:
-        """The statement that writes the changes of a record."""
         return self._update_sql
 
     def insert(self, tx: Transaction, record: R, **extra: object) -> None:
@@ -211,7 +209,6 @@ class Table(TableReader[R]):
         return tx.execute(self._update_sql, self.params(record) | extra) == 1
 
     def remove(self, tx: Transaction, key: str) -> bool:
-        """Delete the row of a key and return whether it existed."""
         return tx.execute(self._delete_sql, {self._key: key}) == 1
 
 

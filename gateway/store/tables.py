@@ -56,7 +56,6 @@ class AccessRepository(AuthorityTable[AccessEntry]):
         return where
 
     def add_hits(self, tx: Transaction, hits: Mapping[str, int]) -> None:
-        """Add to the hits of entries, by id. An id without an entry is ignored."""
         for entry_id, count in hits.items():
             tx.execute(ADD_HITS, {"id": entry_id, "hits": count})
 
@@ -80,7 +79,6 @@ class EventOutputRepository(Table[EventOutput]):
         return self.count(tx, "WHERE enabled = 1", most=1) > 0
 
     def progress(self, tx: Transaction, output: EventOutput) -> None:
-        """Write how far the sender has come."""
         tx.execute(PROGRESS, self.params(output))
 
     def disable(self, tx: Transaction, output_id: str) -> None:
@@ -101,7 +99,6 @@ class RiskAcceptanceRepository(AuthorityTable[RiskAcceptance]):
         )
 
     def active(self, tx: Transaction, *, now_at: int) -> tuple[RiskAcceptance, ...]:
-        """Return the acceptances that hold at `now_at`, oldest first."""
         return self.many(tx, "WHERE revoked_at IS NULL AND until_at > :now_at ORDER BY id", now_at=now_at)
 
 
@@ -118,7 +115,6 @@ class UserRepository(AuthorityTable[User]):
         return self.one(tx, "WHERE lower(username) = :folded", folded=username.lower())
 
     def count_active(self, tx: Transaction, role: Role) -> int:
-        """Count the users of a role who may sign in."""
         return self.count(tx, "WHERE role = :role AND disabled_at IS NULL", role=role.value)
 
 
@@ -134,11 +130,9 @@ class AgentRepository(Table[AgentRecord]):
         super().__init__("agents", AgentRecord, raises_version=False, order=("position",))
 
     def decide(self, tx: AuthorityTransaction, record: AgentRecord) -> None:
-        """Write an agent that was blocked or unblocked."""
         tx.change(self.update_sql, self.params(record))
 
     def positions(self, tx: Transaction) -> tuple[tuple[int, AgentRecord], ...]:
-        """Return all agents with their positions, newest first."""
         rows = tx.query(f"SELECT position, {self.names} FROM agents ORDER BY position DESC")  # noqa: S608
         return tuple((int(row["position"]), self.record(row)) for row in rows)
 
@@ -198,17 +192,13 @@ class TrustAuditRepository(Table[TrustAudit]):
         super().__init__("trust_audits", TrustAudit, codecs=codecs, page_limit=MAX_RUNS, kept=KEPT_RUNS)
 
     def latest(self, tx: Transaction) -> TrustAudit | None:
-        """Return the newest run, or None before the first."""
         return self.one(tx, "ORDER BY id DESC LIMIT 1")
 
     def insert_point(self, tx: Transaction, point: PosturePoint) -> bool:
-        """Store a point and return whether it is the first of its time."""
         return POINTS.insert_new(tx, point)
 
     def points(self, tx: Transaction, *, since: int) -> tuple[PosturePoint, ...]:
-        """Return the points since a time, oldest first."""
         return POINTS.many(tx, "WHERE occurred_at >= :since ORDER BY occurred_at", since=since)
 
     def prune_points(self, tx: Transaction, *, before: int) -> int:
-        """Delete points from before a time."""
         return tx.execute("DELETE FROM posture_points WHERE occurred_at < :before", {"before": before})

@@ -118,7 +118,6 @@ class TrafficRepository(PositionedTable[TrafficRow]):
         super().insert(tx, record, origin=record.origin or self.origin, **extra)
 
     def find(self, tx: Transaction, id_or_name: str) -> TrafficRow | None:
-        """Return the row with this id or request id."""
         column = "request_id" if id_or_name.startswith("req_") else "id"
         return self.one(tx, f"WHERE {column} = :id ORDER BY position DESC LIMIT 1", id=id_or_name)
 
@@ -188,7 +187,6 @@ class TrafficRepository(PositionedTable[TrafficRow]):
         return tx.execute(PRUNE, {"before": before, "summed": self.summed(tx), "limit": limit})
 
     def prune_sums(self, tx: Transaction, *, size_ms: int, before: int) -> int:
-        """Delete the sums of one size of buckets that began before a time, and return how many."""
         return tx.execute(PRUNE_SUMS, {"size_ms": size_ms, "before": before})
 
 
@@ -217,11 +215,9 @@ class CaptureRepository(Table[KeptText]):
         super().__init__("captures", KeptText, key="traffic_id", extra=("traffic_id", "captured_at"))
 
     def add(self, tx: Transaction, row: TrafficRow, captured: CapturedText) -> None:
-        """Insert a text of a request, in the transaction of its row."""
         self.insert(tx, captured.kept(row.occurred_at), traffic_id=row.id, captured_at=row.occurred_at)
 
     def of_request(self, tx: Transaction, traffic_id: str, *, now_at: int) -> tuple[KeptText, ...]:
-        """Return the texts of a request that have not expired, inbound first."""
         return self.many(tx, OF_REQUEST, traffic_id=traffic_id, now_at=now_at)
 
     def prune(self, tx: Transaction, *, now_at: int, before: int, limit: int) -> int:

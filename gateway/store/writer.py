@@ -51,7 +51,6 @@ class PendingWrite:
     is_abandoned: bool = False
 
     def deliver(self) -> None:
-        """Give the outcome to the caller, in its event loop."""
         if self.future is None or self.future.done():  # the caller is gone
             return
         if self.error is not None:
@@ -93,7 +92,6 @@ class Writer:
         self._thread.start()
 
     def end(self) -> None:
-        """Take nothing more, and let the thread write what is queued and end."""
         with self._changed:
             self._is_stopping = True
             self._changed.notify()
