@@ -2,10 +2,12 @@
 
 import argparse
 import os
+import re
 import resource
 import socket
 import sys
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -24,11 +26,10 @@ from gateway.cli.command import (
     load_settings,
     make_log,
 )
-from gateway.cli.listeners import address, open_listener, open_mcp_listener
 from gateway.cli.worker import Site, answer, begin, end, tidy_up
 from gateway.clock import SystemClock
 from gateway.errors import GatewayError, SetupError
-from gateway.http.accept import Shares
+from gateway.http.accept import Shares, adopt, listen
 from gateway.http.messages import Limits
 from gateway.http.server import Server
 from gateway.http.transport import client_tls, server_tls
@@ -40,10 +41,11 @@ from gateway.store import metric_board, rate_windows
 from gateway.store.database_file import identify
 from gateway.supervisor import Child, Supervisor
 
-_SCHEME = {True: "https", False: "http"}
 _CLOSING_SECONDS = 20.0
 HUNG_SECONDS = 60.0
 SWITCH_SECONDS = 0.000_05
+MCP_KEY_CHARS = 16
+"""The fewest characters of the key for MCP. The trust audit asks for more."""
 
 
 def _declare_settings(parser: argparse.ArgumentParser) -> None:
@@ -77,7 +79,7 @@ def _serve(options: argparse.Namespace, console: Console) -> int:
         log.warning("setting_ignored", reason=warning)
     with ExitStack() as sockets:
         given = settings.given_sockets()
-        listener = sockets.enter_context(open_listener(config, given.get("")))
+        listener = sockets.enter_context(_open(config.host, config.port, given.get("")))
         if "" in given:
             config = settings.bound_to(config, *listener.getsockname()[:2])
         mcp_listener = open_mcp_listener(config, given.get("mcp"))
@@ -85,7 +87,8 @@ def _serve(options: argparse.Namespace, console: Console) -> int:
             sockets.enter_context(mcp_listener)
         bundle.load_all()  # so that the archive may be replaced while the gateway serves
         shield.read_all()
-        site = make_site(config, options, console, log=log, listener=listener, mcp_listener=mcp_listener)
+        ready = f"listening on {'https' if config.tls_cert else 'http'}://{address(listener)}"
+        site = Site(config, options, console, log, listener, server_maker(config, log), ready, mcp_listener)
         if config.workers > 1:
             return serve_group(site)
         block_signals()  # until an event loop can end in order on an interrupt
@@ -93,14 +96,52 @@ def _serve(options: argparse.Namespace, console: Console) -> int:
     return OK
 
 
+def open_mcp_listener(config: Settings, given: int | None = None) -> socket.socket | None:
+    """Bind the port of MCP, on the loopback address, or take the socket that was given. None: it is not enabled.
+
+    Raises:
+        SetupError: the key is missing, too short, or not fit for a header; the port is taken; or other hosts can reach
+            it.
+    """
+    if not config.mcp_enabled:
+        if given is not None:
+            raise SetupError("a socket for MCP was given and MCP_ENABLED is off: set it, or take the socket away")
+        return None
+    key = config.mcp_api_key or ""
+    if re.fullmatch(f"[!-~]{{{MCP_KEY_CHARS},}}", key) is None:
+        raise SetupError(
+            f"MCP_ENABLED needs MCP_API_KEY: at least {MCP_KEY_CHARS} letters, digits and signs without blanks, such "
+            "as `openssl rand -hex 32` prints",
+            param="mcp_api_key",
+        )
+    listener = _open("127.0.0.1", config.mcp_port, given)
+    if not settings.is_loopback(listener.getsockname()[0]):
+        listener.close()
+        raise SetupError("the socket for MCP can be reached from elsewhere: let it listen on 127.0.0.1")
+    return listener
+
+
+def address(listener: socket.socket) -> str:
+    """Return HOST:PORT of a listening socket, an IPv6 address in brackets."""
+    host, port = listener.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _open(host: str, port: int, given: int | None) -> socket.socket:
+    """Bind an address, or take the socket that was given."""
+    try:
+        return listen(host, port) if given is None else adopt(given)
+    except OSError as error:
+        if given is None:
+            raise SetupError(f"cannot listen on {host} port {port}: {error.strerror or error}") from error
+        raise SetupError(f"the socket that was given (descriptor {given}) cannot be used: {error}") from error
+
+
 def raise_descriptor_limit() -> None:
     """Take all the file descriptors that the host allows: each connection is one, and each may need one upstream."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        except (OSError, ValueError):
-            return  # a system that allows less than it says; the server keeps within what it has
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):  # a system that allows less than it says
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def keep_to_cpu(number: int, workers: int) -> None:
@@ -112,22 +153,12 @@ def keep_to_cpu(number: int, workers: int) -> None:
         return
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) == workers:
-        try:
+        with suppress(OSError):  # a CPU was taken away meanwhile, or the host does not allow it
             os.sched_setaffinity(0, {cpus[number]})
-        except OSError:
-            return  # a CPU was taken away meanwhile, or the host does not allow it
 
 
-def make_site(
-    config: Settings,
-    options: argparse.Namespace,
-    console: Console,
-    *,
-    log: Log,
-    listener: socket.socket,
-    mcp_listener: socket.socket | None = None,
-) -> Site:
-    """Make what every worker shares.
+def server_maker(config: Settings, log: Log) -> Callable[..., Server]:
+    """Return what makes the server of the API in each worker.
 
     Raises:
         SetupError: the certificate, its key or the certificates to trust cannot be used.
@@ -144,15 +175,13 @@ def make_site(
         raise SetupError(f"upstream_ca_file {name} cannot be used: {error.strerror or error}") from error
     if not settings.is_loopback(config.host) and tls is None:
         log.warning("no_tls", reason="keys and prompts cross the network in clear: set tls_cert and tls_key")
-    make_server = partial(
+    return partial(
         Server,
         limits=Limits(drain_seconds=config.drain_seconds),
         tls=tls,
         allowed_hosts=frozenset(config.allowed_hosts) or None,
         shares=Shares(config.workers) if config.workers > 1 else None,
     )
-    ready = f"listening on {_SCHEME[tls is not None]}://{address(listener)}"
-    return Site(config, options, console, log, listener, make_server, ready, mcp_listener)
 
 
 def serve_group(site: Site) -> int:

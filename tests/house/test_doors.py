@@ -11,7 +11,6 @@ DOORS = {
     "h11": ("gateway/http/",),
     "socket": (
         "gateway/http/",
-        "gateway/cli/listeners.py",
         "gateway/cli/serve.py",
         "gateway/cli/worker.py",
         "gateway/cli/mcp.py",

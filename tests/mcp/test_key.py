@@ -10,7 +10,7 @@ import anyio
 import pytest
 from open_site import Site, open_site
 
-from gateway.cli.listeners import open_mcp_listener
+from gateway.cli.serve import open_mcp_listener
 from gateway.errors import SetupError
 from gateway.http.messages import Headers, Request, Response
 from gateway.mcp.http import HttpMcp
