@@ -151,15 +151,19 @@ class Gateway(Lasting):
         self.settings = settings
         self.shield = shield
         self.secrets = ProviderKeys(self.store.keyfile, settings)
-        policy = default_policy(settings)
-        self._make_scans(policy)
-        self._make_chat(policy, client)
-        self._make_checks(policy)
-        self._make_fleet(client)
-        self._make_event_outputs(client)
+        # For keys that have no policy of their own.
+        self.policy = ShieldPolicy(
+            mode=ShieldMode(settings.shield_mode),
+            unscannable=Unscannable(settings.unscannable),
+            outbound=OutboundAction(settings.outbound_action),
+            tool_injection=settings.tool_injection,
+        )
+        self._make_scans()
+        self._make_chat()
+        self._make_checks()
+        self._make_fleet_and_outputs()
 
-    def _make_scans(self, policy: ShieldPolicy) -> None:
-        """Make what scans texts and keeps the rules."""
+    def _make_scans(self) -> None:
         store, clock, ids, audit, alerts = self.store, self.clock, self.ids, self.audit, self.alerts
         settings, shield = self.settings, self.shield
         self.rules = Rules(shield=shield, store=store, clock=clock, audit=audit)
@@ -170,14 +174,14 @@ class Gateway(Lasting):
             ids=ids,
             audit=audit,
             alerts=alerts,
-            policy=policy,
+            policy=self.policy,
             policies=self.policies,
             acceptances=self.risk_acceptances,
             rules=self.rules,
             max_text_chars=settings.max_text_chars,
             max_wait_seconds=settings.max_wait_seconds,
         )
-        self.new_verdicts = NewVerdicts(store, clock, self.policies, policy=policy)
+        self.new_verdicts = NewVerdicts(store, clock, self.policies, policy=self.policy)
         self.shield_tests = ShieldTests(shield=shield, store=store, clock=clock, audit=audit, rules=self.rules)
         self.security_scans = SecurityScans(
             shield=shield,
@@ -189,12 +193,11 @@ class Gateway(Lasting):
             max_text_chars=settings.max_text_chars,
         )
 
-    def _make_chat(self, policy: ShieldPolicy, client: Client) -> None:
-        """Make what completes chats: providers, the choice between them, and the proxy."""
+    def _make_chat(self) -> None:
         store, clock, ids, audit, alerts = self.store, self.clock, self.ids, self.audit, self.alerts
         settings, secrets, upstream = self.settings, self.secrets, settings_provider(self.settings)
         dialect = OpenAiDialect(max_messages=settings.max_messages, max_chars=settings.max_chat_chars)
-        open_http = partial(HttpUpstream, client, dialect, clock=clock, ids=ids, user_agent=_USER_AGENT)
+        open_http = partial(HttpUpstream, self.client, dialect, clock=clock, ids=ids, user_agent=_USER_AGENT)
         self.routing = Routing(
             store=store,
             clock=clock,
@@ -214,7 +217,7 @@ class Gateway(Lasting):
             alerts=alerts,
             scanner=self.scans.scanner,
             dialect=dialect,
-            policy=policy,
+            policy=self.policy,
             routing=self.routing,
             costs=ChatCosts(load_prices(settings.prices), reply_tokens=settings.budget_reply_tokens),
             spending=self.spending,
@@ -239,8 +242,7 @@ class Gateway(Lasting):
             routing=self.routing, circuits=self.circuits, providers=self.providers, clock=clock
         )
 
-    def _make_checks(self, policy: ShieldPolicy) -> None:
-        """Make what watches over this gateway and reports on it."""
+    def _make_checks(self) -> None:
         store, clock, ids, audit, alerts = self.store, self.clock, self.ids, self.audit, self.alerts
         settings, shield = self.settings, self.shield
         self.health = Health(shield=shield, store=store, upstream=self.routing.health)
@@ -250,7 +252,7 @@ class Gateway(Lasting):
             store=store,
             health=self.health,
             clock=clock,
-            policy=policy,
+            policy=self.policy,
             is_shell=self.is_shell,
         )
         self.trust_audits = TrustAudits(
@@ -262,14 +264,13 @@ class Gateway(Lasting):
         self.runtime_settings = RuntimeSettings(store=store, audit=audit, settings=settings)
         self.retention = Retention(store=store, clock=clock, audit=audit, days=self.runtime_settings.days)
 
-    def _make_fleet(self, client: Client) -> None:
-        """Make what tells other gateways how this one is, and asks them."""
-        store, clock, ids, audit, alerts = self.store, self.clock, self.ids, self.audit, self.alerts
-        secrets = self.secrets
+    def _make_fleet_and_outputs(self) -> None:
+        store, clock, ids, audit = self.store, self.clock, self.ids, self.audit
+        settings, secrets, client = self.settings, self.secrets, self.client
         self.fleet = Fleet(
             store=store,
             clock=clock,
-            alerts=alerts,
+            alerts=self.alerts,
             health=self.health,
             traffic=self.traffic,
             load=self.host_load,
@@ -289,11 +290,6 @@ class Gateway(Lasting):
             keys=secrets,
             log=self.log,
         )
-
-    def _make_event_outputs(self, client: Client) -> None:
-        """Make what carries events out of the gateway."""
-        store, clock, ids, audit = self.store, self.clock, self.ids, self.audit
-        settings, secrets = self.settings, self.secrets
         sinks = EventSinks(
             post=client.request,
             clock=clock,
@@ -305,13 +301,3 @@ class Gateway(Lasting):
         self.event_sender = EventSender(
             store=store, clock=clock, leases=self.leases, log=self.log, sinks=sinks, metrics=self.metrics
         )
-
-
-def default_policy(settings: Settings) -> ShieldPolicy:
-    """Return the policy of keys that have none of their own."""
-    return ShieldPolicy(
-        mode=ShieldMode(settings.shield_mode),
-        unscannable=Unscannable(settings.unscannable),
-        outbound=OutboundAction(settings.outbound_action),
-        tool_injection=settings.tool_injection,
-    )
