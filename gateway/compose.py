@@ -49,6 +49,13 @@ def load_shield(path: str | None) -> Shield:
         raise SetupError(f"The rules cannot be used: {why}") from error
 
 
+def ready_shield(path: str | None) -> Shield:
+    """Do what `load_shield` does, and make the rules ready to scan."""
+    scanner = load_shield(path)
+    scanner.ready()
+    return scanner
+
+
 def keep_lasting(old: Settings, new: Settings, log: Log) -> Settings:
     """Return `new` with the old value of every setting that needs a restart, and log the names of those that differ."""
     kept = {name: getattr(old, name) for name in _UNTIL_RESTART}
@@ -67,7 +74,7 @@ def reload(gateway: Gateway, settings: Settings) -> Gateway:
         SetupError: the rules cannot be used; the old gateway goes on.
     """
     settings = keep_lasting(gateway.settings, settings, gateway.log)
-    return Gateway(settings, load_shield(settings.rules), gateway.lasting, gateway.client)
+    return Gateway(settings, ready_shield(settings.rules), gateway.lasting, gateway.client)
 
 
 @asynccontextmanager

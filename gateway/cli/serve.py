@@ -35,7 +35,6 @@ from gateway.http.server import Server
 from gateway.http.transport import client_tls, server_tls
 from gateway.log import Log
 from gateway.settings import Settings
-from gateway.shield import Shield
 from gateway.signals import block_reload, block_signals, ignore_signals, unblock_signals
 from gateway.store import metric_board, rate_windows
 from gateway.store.database_file import identify
@@ -220,24 +219,13 @@ def serve_group(site: Site) -> int:
     return ended or (FAILED if last else OK)
 
 
-def ready_shield(config: Settings) -> Shield:
-    """Load the rules and make them ready to scan, once for all workers.
-
-    Raises:
-        SetupError: the rules cannot be used.
-    """
-    scanner = compose.load_shield(config.rules)
-    scanner.ready()
-    return scanner
-
-
 class Group:
     """What the next worker starts with. A reload replaces it, so a restarted worker is like the others."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
         self.shared = Shared(
-            shield=ready_shield(site.config),
+            shield=compose.ready_shield(site.config.rules),
             limiter=rate_windows.RateWindows(),
             # A reload replaces the workers one by one, so there may be twice as many.
             board=metric_board.MetricBoard(2 * site.config.workers + 1),
@@ -248,7 +236,7 @@ class Group:
         """Read settings and rules again. Return whether they are valid, so that new workers may take over with them."""
         try:
             config = load_settings(self.site.options)
-            scanner = ready_shield(config)
+            scanner = compose.ready_shield(config.rules)
         except GatewayError as error:
             self.site.log.error("reload_refused", reason=error.message)
             return False

@@ -82,15 +82,9 @@ class Live:
 
     async def reload(self, options: argparse.Namespace) -> None:
         """Read settings and rules again. If the new ones cannot be used, the old ones stay."""
-
-        def read_again() -> Gateway:
-            new = compose.reload(self._gateway, load_settings(options))
-            new.shield.ready()
-            return new
-
         try:
             # In a thread, because reading the rules takes a while and requests are answered meanwhile.
-            self._gateway = await to_thread.run_sync(read_again)
+            self._gateway = await to_thread.run_sync(lambda: compose.reload(self._gateway, load_settings(options)))
             self.dispatch = Dispatch(self._gateway)
             await record_reload(self._gateway)
             await anyio.sleep(SETTLE_SECONDS)  # requests in flight still use the old rules
