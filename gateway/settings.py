@@ -152,9 +152,9 @@ def flag(row: Field[typing.Any]) -> str:
     return "--" + row.name.replace("_", "-")
 
 
-def is_variable_of_a_setting(name: str) -> bool:
-    """Tell whether an environment variable is one that the gateway reads for itself."""
-    return name in KNOWN_ELSEWHERE or any(name == variable(row) for row in rows())
+def own_variables() -> frozenset[str]:
+    """Return the names of the environment variables that the gateway reads for itself."""
+    return frozenset(variable(row) for row in rows()).union(KNOWN_ELSEWHERE)
 
 
 def is_provider_variable(name: str, allowed: tuple[str, ...]) -> bool:
@@ -200,17 +200,9 @@ def load(flags: Mapping[str, str], environ: Mapping[str, str] | None = None) -> 
 
 
 def _strange(environ: Mapping[str, str], provider_keys: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a warning for the variables that look like settings and are none.
-
-    Raises:
-        SetupError: the name of one is a misspelt setting.
-    """
-    known = sorted({variable(row) for row in rows()}.union(KNOWN_ELSEWHERE))
-    strange = [
-        name
-        for name in sorted(environ)
-        if name.startswith(OURS) and not is_variable_of_a_setting(name) and name not in provider_keys
-    ]
+    """Return a warning for the variables that look like settings and are none. A misspelt setting is an error."""
+    known = own_variables()
+    strange = sorted(name for name in environ.keys() - known - {*provider_keys} if name.startswith(OURS))
     for name in strange:
         if meant := nearest(name, known):
             raise SetupError(f"{name} is not a setting. Did you mean {meant}? Correct or unset it.", param=name)
@@ -292,7 +284,7 @@ def _read_toml(path: str) -> dict[str, object]:
     known = {row.name for row in rows()}
     for name in table:
         if name not in known:
-            meant = hint(name, sorted(known)) or " `serve --show-settings` lists all settings."
+            meant = hint(name, known) or " `serve --show-settings` lists all settings."
             raise SetupError(f"{path} has an unknown setting {name!r}.{meant}", param=name)
     return table
 

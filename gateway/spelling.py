@@ -1,8 +1,9 @@
-"""The word that somebody meant: how far two words are apart, and which known one is nearest. Pure."""
+"""The known word that somebody meant by a misspelt one. Pure."""
 
 from collections.abc import Iterable
+from functools import partial
 
-TYPING_MISTAKE = 2  # so many letters apart, a word is taken for a misspelt one
+_TYPING_MISTAKE = 2  # so many letters apart, a word is taken for a misspelt one
 
 
 def distance(one: str, other: str) -> int:
@@ -19,17 +20,14 @@ def distance(one: str, other: str) -> int:
     return row[-1]
 
 
-def nearest(word: str, known: Iterable[str], *, most: int = TYPING_MISTAKE) -> str | None:
-    """Return the known word that is at most `most` letters away from `word` and nearest to it, or None."""
-    near = ((distance(word, one), one) for one in known if abs(len(word) - len(one)) <= most)
-    return min(((apart, one) for apart, one in near if apart <= most), default=(0, None))[1]
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that is nearest to `word` and no more than a typing mistake away, or None."""
+    alike = sorted(one for one in known if abs(len(word) - len(one)) <= _TYPING_MISTAKE)
+    best = min(alike, key=partial(distance, word), default=None)
+    return None if best is None or distance(word, best) > _TYPING_MISTAKE else best
 
 
 def hint(word: str, known: Iterable[str]) -> str:
-    """Return a question that names the word that was meant, with a blank before it; empty when none is near.
-
-    A word that is known as it stands was meant as it stands: another command has it.
-    """
-    names = list(known)
-    meant = None if word in names else nearest(word, names)
-    return f" Did you mean {meant}?" if meant else ""
+    """Return " Did you mean …?" with the nearest word; "" if none is near, or `word` is known itself."""
+    meant = nearest(word, known)
+    return f" Did you mean {meant}?" if meant and meant != word else ""

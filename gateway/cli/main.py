@@ -69,7 +69,7 @@ class _Parser(argparse.ArgumentParser):
         """Return a question with the flag or command of the nearest spelling, if one is near."""
         kind, _, words = message.partition(": ")
         if kind == "unrecognized arguments":
-            return hint(words.split()[0].partition("=")[0], sorted(self.flags))
+            return hint(words.split()[0].partition("=")[0], self.flags)
         unknown = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
         return hint(unknown[1], re.findall(r"[\w-]+", unknown[2])) if unknown else ""
 

@@ -146,7 +146,6 @@ def _declare(row: Row, operation: Operation, parser: argparse.ArgumentParser) ->
 
 
 def _help(schema: Mapping[str, Any], default: object) -> str | None:
-    """Return the help of a field: its description or its choices, and its default."""
     text = str(schema.get("description", ""))
     if "enum" in schema:
         text = f"one of {', '.join(schema['enum'])}"
@@ -164,18 +163,22 @@ def _run(row: Row, operation: Operation, options: argparse.Namespace, console: C
             row.before(values, options, console)
         command = _record(operation, values)
 
+    assert operation.call is not None, operation.name
+    call, write = operation.call, cast("Callable[[object], View]", operation.write or encode)
+
     async def work(gateway: Gateway) -> int:
+        who, about = local("cli"), context(gateway)
         with _naming(flags):
-            given = await _call(gateway, operation, command)
+            given = await call(gateway, who, command, about)
         if not isinstance(given, Page):
-            view = _written(operation, given)
-            return (row.after or partial(_print_one, row))(view, values, options, console)
-        pages = [given]
+            return (row.after or partial(_print_one, row))(write(given), values, options, console)
+        items = [*given.items]
         is_whole = not any(flag.field == "limit" for flag in flags)
-        while is_whole and pages[-1].next is not None:
-            more = _record(operation, values | {"cursor": pages[-1].next})
-            pages.append(cast("Page[object]", await _call(gateway, operation, more)))
-        _print_list(row, [_written(operation, item) for page in pages for item in page.items], options, console)
+        while is_whole and given.next is not None:
+            more = _record(operation, values | {"cursor": given.next})
+            given = cast("Page[object]", await call(gateway, who, more, about))
+            items += given.items
+        _print_list(row, [write(item) for item in items], options, console)
         return OK
 
     return with_gateway(options, work, needs_rules=row.needs_rules)
@@ -192,12 +195,6 @@ def _naming(flags: Sequence[Flag]) -> Iterator[None]:
         if field not in words or not error.message.startswith(field):
             raise
         raise InvalidRequest(words[field] + error.message.removeprefix(field), param=words[field]) from error
-
-
-async def _call(gateway: Gateway, operation: Operation, command: object) -> object:
-    """Call an operation as this host's own user."""
-    assert operation.call is not None, operation.name
-    return await operation.call(gateway, local("cli"), command, context(gateway))
 
 
 def as_text(value: object, *, separator: str = ", ", limit: int = 80) -> str:
@@ -264,7 +261,6 @@ def _value(typed: object, kind: object, word: str) -> object:
 
 
 def _record(operation: Operation, values: Values) -> object:
-    """Return the record that the operation takes."""
     now_at = SystemClock().now_at
     if operation.takes is None:
         return None
@@ -275,14 +271,9 @@ def _record(operation: Operation, values: Values) -> object:
     return operation.takes(**read)
 
 
-def _written(operation: Operation, value: object) -> View:
-    return cast(View, operation.write(value) if operation.write is not None else encode(value))
-
-
 def _print_list(row: Row, views: list[View], options: argparse.Namespace, console: Console) -> None:
     if options.json:
-        console.print_json(views)
-        return
+        return console.print_json(views)
     columns = [(one.upper().replace("_", " "), one) if isinstance(one, str) else one for one in row.columns]
     rows = [
         tuple(as_text(view[cell], separator=",") if isinstance(cell, str) else cell(view) for _, cell in columns)

@@ -86,7 +86,7 @@ class ProviderKeys:
         kind, _, name = reference.partition(":")
         match kind:
             case "env":
-                if settings.is_variable_of_a_setting(name):
+                if name in settings.own_variables():
                     return f"{name} is a setting of the gateway itself, which is never sent to a provider"
                 if not settings.is_provider_variable(name, self._names):
                     allowed = ", ".join(self._names) or "none"
