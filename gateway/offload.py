@@ -33,8 +33,8 @@ class ThreadOffload:
         self._wait_seconds = wait_seconds
         self._most_waiting = most_waiting
 
-    async def run(self, work: Callable[[A], B], argument: A, *, is_long: bool = True, is_patient: bool = False) -> B:
-        """Return ``work(argument)``; run it here unless `is_long`. is_patient: wait for a thread without limit.
+    async def run(self, work: Callable[[A], B], argument: A, *, is_patient: bool = False) -> B:
+        """Return ``work(argument)``, run in a thread. is_patient: wait for one without limit.
 
         Raises what `work` raises. A GatewayError comes without the traceback of the thread: that traceback is a cycle
         of frames, which would keep megabytes of a refused body until the next garbage collection.
@@ -42,8 +42,6 @@ class ThreadOffload:
         Raises:
             Shed: no thread was free in time, or too many callers wait for one already.
         """
-        if not is_long:
-            return work(argument)
         turn = object()
         if not is_patient and self._most_waiting is not None:
             if self._turns.statistics().tasks_waiting >= self._most_waiting:

@@ -4,11 +4,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
 from typing import Any, cast
+from urllib.parse import unquote_to_bytes
 
 from gateway.codecs import Now
 from gateway.errors import Conflict, InvalidRequest, UnsupportedMediaType
 from gateway.http.messages import Request
-from gateway.http.target import undo_escapes
 from gateway.operations.operation import Operation, Parameter
 from gateway.schema import decode
 from gateway.strict_json import read_json
@@ -127,7 +127,7 @@ def _decode(text: str, name: str) -> str:
     try:
         if not all(len(piece) >= 2 and _HEX.issuperset(piece[:2]) for piece in pieces[1:]):
             raise ValueError
-        return undo_escapes(text.replace("+", " ")).decode("utf-8")
+        return unquote_to_bytes(text.replace("+", " ")).decode("utf-8")
     except ValueError:
         raise InvalidRequest("The query is not percent-encoded UTF-8.", param=name[:_NAME_CHARS]) from None
 

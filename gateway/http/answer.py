@@ -1,7 +1,6 @@
 """Render an answer to bytes: status line, Date, framing and the headers of the handler. Pure but for the clock."""
 
 from email.utils import formatdate
-from functools import lru_cache
 from http import HTTPStatus
 
 from gateway.http.messages import Response
@@ -52,7 +51,6 @@ class AnswerWriter:
         return head.encode("latin-1") if is_head or not body else head.encode("latin-1") + body
 
 
-@lru_cache(256)
 def _checked(name: str) -> str:
     """Return the name of a header.
 

@@ -157,7 +157,9 @@ def _strict_head(raw: bytes, size_bytes: int, allowed_hosts: frozenset[str] | No
     is_http10 = found[4] == b"0"
     singles = check_lines(lines, _SINGLE)
     body_bytes = _read_framing(singles, is_http10=is_http10)
-    expects_continue = _read_expect(singles) and not is_http10  # RFC 9110 section 10.1.1
+    if singles.get(b"expect", b"100-continue").lower() != b"100-continue":
+        raise HttpError(417, "expectation_failed", "The only expectation that is met is 100-continue.")
+    expects_continue = b"expect" in singles and not is_http10  # RFC 9110 section 10.1.1
     try:
         connection = h11.Connection(h11.SERVER, max_incomplete_event_size=len(raw) + 5)
         connection.receive_data(raw + b"\r\n\r\n")
@@ -216,15 +218,6 @@ def check_lines(lines: list[bytes], single: frozenset[bytes]) -> dict[bytes, byt
     if b"content-length" in singles and b"transfer-encoding" in singles:
         raise _malformed("Content-Length and Transfer-Encoding were both sent.")
     return singles
-
-
-def _read_expect(singles: dict[bytes, bytes]) -> bool:
-    expectation = singles.get(b"expect")
-    if expectation is None:
-        return False
-    if expectation.lower() != b"100-continue":
-        raise HttpError(417, "expectation_failed", "The only expectation that is met is 100-continue.")
-    return True
 
 
 def _read_framing(singles: dict[bytes, bytes], *, is_http10: bool) -> int | None:

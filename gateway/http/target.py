@@ -7,6 +7,7 @@ escape. An encoded slash stays encoded, as `ENCODED_SLASH`: it is part of its se
 
 import re
 from ipaddress import AddressValueError, IPv6Address
+from urllib.parse import unquote_to_bytes
 
 from gateway.http.messages import HttpError
 
@@ -34,19 +35,13 @@ def split_target(target: str) -> tuple[str, str]:
     if "#" in target or _PATH.fullmatch(path) is None or _FORBIDDEN_ESCAPE.search(path) is not None:
         raise _bad_target()
     try:
-        decoded = ENCODED_SLASH.join(undo_escapes(piece).decode() for piece in _ENCODED_SLASH.split(path))
+        decoded = ENCODED_SLASH.join(unquote_to_bytes(piece).decode() for piece in _ENCODED_SLASH.split(path))
     except UnicodeDecodeError:
         raise _bad_target() from None
     segments = decoded.split("/")[1:]
     if "." in segments or ".." in segments or "" in segments[:-1]:
         raise _bad_target()
     return decoded, query
-
-
-def undo_escapes(text: str) -> bytes:
-    """Return what percent-encoded text stands for. After each ``%`` two hex digits must have been seen."""
-    first, *pieces = text.split("%")
-    return b"".join([first.encode(), *(bytes.fromhex(piece[:2]) + piece[2:].encode() for piece in pieces)])
 
 
 def split_absolute(target: str) -> tuple[str, str]:

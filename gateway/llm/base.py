@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import field, replace
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Protocol
 
 from gateway.domain.policies import UnscannedPart
@@ -138,17 +137,15 @@ class UpstreamFault(UpstreamUnavailable):
         self.may_repeat = may_repeat
 
 
-_REFUSAL_CODES: Mapping[int, str] = MappingProxyType(
-    {
-        402: "insufficient_quota",
-        404: "not_found",
-        408: "request_timeout",
-        409: "conflict",
-        413: "body_too_large",
-        415: "unsupported_media_type",
-        429: "rate_limited",
-    }
-)
+_REFUSAL_CODES: Mapping[int, str] = {
+    402: "insufficient_quota",
+    404: "not_found",
+    408: "request_timeout",
+    409: "conflict",
+    413: "body_too_large",
+    415: "unsupported_media_type",
+    429: "rate_limited",
+}
 
 
 class UpstreamRefused(GatewayError):

@@ -5,6 +5,7 @@ scan. Shapes: https://platform.openai.com/docs/api-reference/chat.
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import TypeGuard
 
 from gateway.errors import BodyTooLarge, UpstreamUnavailable
@@ -28,18 +29,16 @@ _READ_APART = ("message", "logprobs")
 _CHOICES, _CONTENT_FIELD = ("choices",), ("content",)
 
 
+@dataclass(frozen=True, slots=True)
 class OpenAiDialect:
     """Reads requests and replies of POST /chat/completions.
 
-    max_chars: of all texts of a request together. max_messages: of one request.
+    max_chars, max_reply_chars: of all texts of a request or reply together. max_messages: of one request.
     """
 
-    def __init__(
-        self, *, max_chars: int = MAX_CHAT_CHARS, max_messages: int = 2_000, max_reply_chars: int = 1 << 24
-    ) -> None:
-        self._max_chars = max_chars
-        self._max_messages = max_messages
-        self._max_reply_chars = max_reply_chars
+    max_chars: int = MAX_CHAT_CHARS
+    max_messages: int = 2_000
+    max_reply_chars: int = 1 << 24
 
     def read(self, body: object, raw: bytes | None = None) -> ChatRequest:
         """Check a parsed body; return it with every text of it that reaches the model. raw: the JSON of `body`.
@@ -48,7 +47,7 @@ class OpenAiDialect:
             InvalidRequest: a field is missing or of the wrong type; `param` is its path.
             UnsupportedValue: `stream` is true. BodyTooLarge: more text or more values than allowed.
         """
-        prompt = check_request(body, max_messages=self._max_messages, raw=raw)
+        prompt = check_request(body, max_messages=self.max_messages, raw=raw)
         return ChatRequest(prompt, self.prompt_leaves(prompt))
 
     def prompt_leaves(self, prompt: Prompt) -> Leaves:
@@ -58,7 +57,7 @@ class OpenAiDialect:
             BodyTooLarge: more text or more values than allowed.
         """
         # The name of the model is scanned like all else, but it is no text of a chat.
-        walk = Walk(WORDS, max_chars=self._max_chars, max_nodes=MAX_PROMPT_NODES, free_chars=len(prompt.model))
+        walk = Walk(WORDS, max_chars=self.max_chars, max_nodes=MAX_PROMPT_NODES, free_chars=len(prompt.model))
         messages = prompt.body["messages"]
         assert isinstance(messages, list)
         for index, message in enumerate(messages):
@@ -99,7 +98,7 @@ class OpenAiDialect:
             UpstreamUnavailable: more text or more values than allowed.
         """
         outside, *inside = (
-            Walk(WORDS, max_chars=self._max_reply_chars, max_nodes=MAX_REPLY_NODES) for _ in (reply, *_choices(reply))
+            Walk(WORDS, max_chars=self.max_reply_chars, max_nodes=MAX_REPLY_NODES) for _ in (reply, *_choices(reply))
         )
         try:
             for index, (walk, choice) in enumerate(zip(inside, _choices(reply), strict=True)):

@@ -113,7 +113,8 @@ class AccessGuard:
             for tool in called_tools(reply.body):
                 self._check(rules, Subject.TOOL, tool, principal, None)
         if Subject.DOMAIN in rules.has:
-            leaves = await self._offload.run(dialect.reply_leaves, reply, is_long=reply.is_large)
+            read = dialect.reply_leaves
+            leaves = await self._offload.run(read, reply) if reply.is_large else read(reply)
             texts = [leaf for part in (*leaves.choices, leaves.outside) for leaf in part.texts]
             await self._check_links(rules, texts, principal, None)
 
@@ -158,17 +159,16 @@ class AccessGuard:
             return
         leaves = list(texts)
         is_long = sum(len(leaf.text) for leaf in leaves) > LONG_CHARS
-        for host in await self._offload.run(_named, leaves, is_long=is_long):
+        named, linked = await self._offload.run(_hosts, leaves) if is_long else _hosts(leaves)
+        for host in named:
             denied = rules.denied(Subject.DOMAIN, host, principal.id)
             self._apply(Decision(denied is None, denied), Subject.DOMAIN, param)
         if rules.has_allow(Subject.DOMAIN, principal.id):
-            for host in await self._offload.run(_linked, leaves, is_long=is_long):
+            for host in linked:
                 self._check(rules, Subject.DOMAIN, host, principal, param)
 
 
-def _named(leaves: Iterable[Leaf]) -> set[str]:
-    return {host for leaf in leaves for host in named_hosts(leaf.text)}
-
-
-def _linked(leaves: Iterable[Leaf]) -> set[str]:
-    return {host for leaf in leaves if leaf.kind is not LeafKind.TOOL for host in linked_hosts(leaf.text)}
+def _hosts(leaves: Iterable[Leaf]) -> tuple[set[str], set[str]]:
+    """Return what may be read as a host, and the hosts of links outside of tools."""
+    named = {host for leaf in leaves for host in named_hosts(leaf.text)}
+    return named, {host for leaf in leaves if leaf.kind is not LeafKind.TOOL for host in linked_hosts(leaf.text)}

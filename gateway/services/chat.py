@@ -164,12 +164,11 @@ class Chat:
         """
         access = self.access
         found = await self.routing.models(allowed=lambda name: access.may_use(principal, Subject.PROVIDER, name))
-        names = {str(model["id"]) for model in found}
-        usable = {
-            name for name in names if _may_use(principal, name) and access.may_use(principal, Subject.MODEL, name)
-        }
-        policy = self._policy_of(self.policy)
-        return await policy.models([model for model in found if model["id"] in usable])
+
+        def is_usable(name: str) -> bool:
+            return _may_use(principal, name) and access.may_use(principal, Subject.MODEL, name)
+
+        return await self._policy_of(self.policy).models([model for model in found if is_usable(str(model["id"]))])
 
     def _admit(self, exchange: ChatExchange) -> ChatPolicy:
         """Refuse a blocked agent and a model that the key may not use; return the policy for this chat."""

@@ -7,6 +7,7 @@ model's, else a setting, for each of its choices.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from gateway.domain.budgets import Usage
 from gateway.domain.prices import Prices, reply_bound
@@ -18,19 +19,19 @@ OPAQUE_TOKENS = 50_000
 DEFAULT_REPLY_TOKENS = 16_384
 
 
+@dataclass(frozen=True, slots=True)
 class ChatCosts:
     """The prices of this gateway. reply_tokens: most of a choice when neither request nor model has a limit."""
 
-    def __init__(self, prices: Prices, *, reply_tokens: int = DEFAULT_REPLY_TOKENS) -> None:
-        self._prices = prices
-        self._reply_tokens = reply_tokens
+    prices: Prices
+    reply_tokens: int = DEFAULT_REPLY_TOKENS
 
     def worst(self, prompt: Prompt, candidates: Sequence[ProviderConnection], opaque_parts: int) -> Usage:
         """Return the most that a completion by any of the candidates can take."""
         prompt_tokens = len(write_json(prompt.body)) + opaque_parts * OPAQUE_TOKENS
         tokens, costs = [0], []
         for candidate in candidates:
-            price, default = self._prices.find(prompt.model, candidate.prices), self._reply_tokens
+            price, default = self.prices.find(prompt.model, candidate.prices), self.reply_tokens
             if candidate.is_echo:
                 default = prompt_tokens
             elif price is not None and price.max_reply_tokens is not None:
@@ -46,5 +47,5 @@ class ChatCosts:
         if reply.prompt_tokens is None or reply.completion_tokens is None:
             return worst
         sent, made = (min(max(0, count), MOST_TOKENS) for count in (reply.prompt_tokens, reply.completion_tokens))
-        price = self._prices.find(prompt.model, candidate.prices)
+        price = self.prices.find(prompt.model, candidate.prices)
         return Usage(sent + made, None if price is None else price.cost_microusd(sent, made))

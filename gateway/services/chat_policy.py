@@ -159,7 +159,7 @@ class ChatPolicy:
         self, texts: Sequence[Leaf], direction: Direction, policy: Policy, *, is_patient: bool = True
     ) -> ScanResult:
         """Scan texts as one, and say of each detection in which of them it stands."""
-        joined = await self.offload.run(join, texts, is_long=len(texts) > _TEXTS_IN_LOOP)
+        joined = join(texts) if len(texts) <= _TEXTS_IN_LOOP else await self.offload.run(join, texts)
         ends = message_ends(joined) if len(joined.text) > LONG_CHARS else ()
         result = await self.scanner.scan(
             joined.text, direction, policy, owner=self.owner, ends=ends, is_patient=is_patient
@@ -178,7 +178,8 @@ class ChatPolicy:
         return (await self._reply_parts(reply)).together()
 
     async def _reply_parts(self, reply: Reply) -> ReplyLeaves:
-        return await self.offload.run(self.dialect.reply_leaves, reply, is_long=reply.is_large)
+        leaves = self.dialect.reply_leaves
+        return await self.offload.run(leaves, reply) if reply.is_large else leaves(reply)
 
     def _accepted(self, result: ScanResult, policy: Policy) -> ScanResult:
         return result if self.accept is None else self.accept(result, policy)

@@ -59,16 +59,7 @@ _OWN_KEY = Detection(
     view="text",
 )
 _AUDITED = (
-    "provider",
-    "status",
-    "verdict",
-    "score",
-    "action",
-    "prompt_tokens",
-    "reply_tokens",
-    "cost_microusd",
-    "elapsed_us",
-    "overhead_us",
+    "provider status verdict score action prompt_tokens reply_tokens cost_microusd elapsed_us overhead_us".split()
 )
 """What the audit keeps of the traffic row under the same name."""
 _UNSCANNED = ScanResult(Verdict.ALLOW, 0)
