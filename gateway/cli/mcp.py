@@ -21,7 +21,6 @@ from gateway.cli.command import (
     make_log,
     warn_of_rules,
 )
-from gateway.domain.principals import local
 from gateway.http.messages import Limits, connections_allowed
 from gateway.http.server import Server
 from gateway.mcp import stdio
@@ -51,7 +50,7 @@ def _mcp(options: argparse.Namespace, console: Console) -> int:
             when_closed.callback(signals.close)
             when_closed.callback(ignore_signals)  # runs first
             ending = partial(end_process_after, CLOSING_SECONDS, log)
-            await stdio.serve(McpServer(gateway, local("mcp")), signals=signals, ending=ending)
+            await stdio.serve(McpServer(lambda: gateway), signals=signals, ending=ending)
 
     anyio.run(run)
     return OK

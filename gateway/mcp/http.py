@@ -15,7 +15,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway.app import Gateway
-from gateway.domain.principals import RequestContext, local
+from gateway.domain.principals import RequestContext
 from gateway.errors import AccessDenied, GatewayError, InvalidApiKey, LoginThrottled, MissingApiKey
 from gateway.http.messages import HttpError, Request, Response
 from gateway.http.sse import SSE_HEADERS, EventStream, render_event
@@ -23,7 +23,8 @@ from gateway.mcp import door, jsonrpc, stateless
 from gateway.mcp.jsonrpc import Batch, Invalid, Message
 from gateway.mcp.server import NAME, SESSION_VERSIONS, McpServer, is_long
 from gateway.mcp.sessions import Calls, Outcome, Session, Sessions
-from gateway.mcp.tool import Notify
+from gateway.mcp.tool import Notify, Tool
+from gateway.mcp.tools import TOOLS
 from gateway.services.refusals import KEY_REFUSED
 from gateway.strict_json import write_json
 
@@ -43,7 +44,6 @@ class HttpMcp:
     """Answers every request of the MCP port. The server calls `handle`, `check`, `refuse` and `body_limit`.
 
     gateway: returns the current one. tasks: runs the calls. streams: most /sse streams at a time.
-    make_server: makes the server of a new peer.
     """
 
     def __init__(
@@ -52,10 +52,10 @@ class HttpMcp:
         tasks: TaskGroup,
         *,
         streams: int = SESSIONS,
-        make_server: Callable[[Gateway], McpServer] | None = None,
+        tools: tuple[Tool, ...] = TOOLS,
     ) -> None:
         self._gateway = gateway
-        self._make_server = make_server or (lambda gateway: McpServer(gateway, local("mcp")))
+        self._tools = tools
         self._calls = Calls(tasks)
         self._streams = Sessions(streams)
         self._sessions = Sessions(SESSIONS)
@@ -160,7 +160,7 @@ class HttpMcp:
     async def _open_stream(self, request: Request, context: RequestContext) -> Response:
         session_id = self._new_id()
         stream = EventStream(lambda: self._streams.end(session_id))
-        self._streams.add(Session(session_id, self._make_server(self._gateway()), stream))
+        self._streams.add(Session(session_id, McpServer(self._gateway, tools=self._tools), stream))
         stream.send(render_event(f"/message?sessionId={session_id}".encode("ascii"), "endpoint"))
         if self._is_stopping:
             stream.end()
@@ -209,7 +209,7 @@ class HttpMcp:
 
     async def _begin(self, message: jsonrpc.Request, context: RequestContext) -> Response:
         """Answer `initialize` with a new session. At the limit, the session that was idle longest ends."""
-        session = Session(self._new_id(), self._make_server(self._gateway()))
+        session = Session(self._new_id(), McpServer(self._gateway, tools=self._tools))
         outcome = await self._in_session(session, message, context)()
         if session.server.version is None:  # refused
             return door.answered(outcome)
@@ -219,7 +219,7 @@ class HttpMcp:
         return Response(response.status, (*response.headers, ("mcp-session-id", session.id)), response.body)
 
     async def _post_stateless(self, request: Request, message: Message | Batch, context: RequestContext) -> Response:
-        server = self._make_server(self._gateway())
+        server = McpServer(self._gateway, tools=self._tools)
         if not isinstance(message, jsonrpc.Request):
             body = await server.answer(message)
             return Response(202) if body is None else Response(400, door.JSON, body)
@@ -269,7 +269,6 @@ class HttpMcp:
         self, session: Session, message: Message | Batch, context: RequestContext, notify: Notify | None = None
     ) -> Callable[[], Awaitable[Outcome]]:
         async def call() -> Outcome:
-            session.server.use(self._gateway())
             body = await session.server.answer(message, notify, context)
             if body is None:
                 return Outcome(202, None)

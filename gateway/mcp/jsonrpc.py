@@ -3,7 +3,7 @@
 MCP sets two limits: an id is a string or an integer and never null, and `params` is an object.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -117,11 +117,6 @@ def render(reply: Reply) -> bytes:
     return write_json(
         {"jsonrpc": "2.0", "id": reply.id, "error": {"code": outcome.code, "message": outcome.message, **data}}
     )
-
-
-def join(answers: Sequence[bytes]) -> bytes:
-    """Join the rendered replies of a batch into one array, without a line break."""
-    return b"[" + b",".join(answers) + b"]"
 
 
 def _message(value: object) -> Message:

@@ -5,7 +5,7 @@ for the session. Since 2026-07-28 the protocol is stateless: each request carrie
 `server/discover` describes the server. A request without a version in `_meta` belongs to a session.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from typing import cast
@@ -15,7 +15,7 @@ import anyio
 from gateway import __version__
 from gateway.app import Gateway
 from gateway.auth.keyhash import without_keys
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import RequestContext, local
 from gateway.errors import GatewayError
 from gateway.mcp import jsonrpc
 from gateway.mcp.jsonrpc import Batch, Fault, Invalid, Message, Notification, Reply, Request, RequestId
@@ -56,11 +56,10 @@ class _Peer:
 
 
 class McpServer:
-    """The server for one peer, which acts as `principal`: the transport has authenticated it."""
+    """The server for one peer, whom the transport has authenticated. gateway: returns the one that answers now."""
 
-    def __init__(self, gateway: Gateway, principal: Principal, *, tools: tuple[Tool, ...] = TOOLS) -> None:
+    def __init__(self, gateway: Callable[[], Gateway], *, tools: tuple[Tool, ...] = TOOLS) -> None:
         self._gateway = gateway
-        self._principal = principal
         self._tools = {tool.name: tool for tool in tools}
         self._session: _Peer | None = None
         self._running: dict[RequestId, anyio.CancelScope] = {}
@@ -69,10 +68,6 @@ class McpServer:
     def version(self) -> str | None:
         """The version that `initialize` agreed on, or None before."""
         return self._session.version if self._session else None
-
-    def use(self, gateway: Gateway) -> None:
-        """Answer later messages with another gateway, such as one with reloaded rules."""
-        self._gateway = gateway
 
     async def answer(
         self, message: Message | Batch, notify: Notify | None = None, context: RequestContext | None = None
@@ -94,7 +89,7 @@ class McpServer:
                 part = Invalid(part.id, jsonrpc.INVALID_REQUEST, "Invalid request: initialize stands alone")
             if (reply := await self.handle(part, notify, context)) is not None:
                 answers.append(self.render(reply))
-        return jsonrpc.join(answers) if answers else None
+        return b"[" + b",".join(answers) + b"]" if answers else None
 
     async def handle(
         self, message: Message, notify: Notify | None = None, context: RequestContext | None = None
@@ -116,7 +111,7 @@ class McpServer:
         try:
             return jsonrpc.render(reply)
         except (TypeError, ValueError) as error:
-            self._gateway.log.error("mcp.answer_not_json", error=error)
+            self._gateway().log.error("mcp.answer_not_json", error=error)
             return jsonrpc.render(Reply(reply.id, Fault(jsonrpc.INTERNAL_ERROR, "Internal error")))
 
     def _notified(self, message: Notification) -> None:
@@ -172,7 +167,7 @@ class McpServer:
         version = asked if asked in SESSION_VERSIONS else OFFERED_VERSION
         self._session = peer = _Peer(version, _client(params.get("clientInfo")))
         if peer.client:
-            self._gateway.agent_discovery.record_client(peer.client.partition("/")[0])
+            self._gateway().agent_discovery.record_client(peer.client.partition("/")[0])
         return {
             "protocolVersion": version,
             "capabilities": {"tools": {}},
@@ -203,11 +198,11 @@ class McpServer:
             return Fault(jsonrpc.INVALID_REQUEST, "Invalid request: a call with this id is still running")
         token = request.meta.get("progressToken")
         is_token = isinstance(token, str | int) and not isinstance(token, bool)
-        client = peer.client or None
-        context = context or RequestContext(request_id=self._gateway.ids.new("req"))
+        client, gateway = peer.client or None, self._gateway()
+        context = context or RequestContext(request_id=gateway.ids.new("req"))
         context = replace(context, user_agent=context.user_agent or client, agent=client)
         progress = Progress(cast(RequestId, token) if is_token else None, notify)
-        call = ToolCall(self._gateway, self._principal, context, progress)
+        call = ToolCall(gateway, local("mcp"), context, progress)
         with anyio.CancelScope() as scope:
             self._running[request.id] = scope
             try:
@@ -235,16 +230,12 @@ class McpServer:
     async def _recorded(self, tool: Tool, arguments: dict[str, object], call: ToolCall) -> ToolOutput:
         """Call a tool, and record in the audit log that it was invoked, and then that it completed or failed."""
         command: object = None
-        refusal: GatewayError | None = None
-        try:
-            command = tool.read(arguments, call.gateway.clock.now_at)
-        except GatewayError as error:
-            refusal = error
-        await _audit(tool, "invoked", call, details={"arguments": _audited(tool, command, arguments)})
         reason = "internal_error"
         try:
-            if refusal is not None:
-                raise refusal
+            try:
+                command = tool.read(arguments, call.gateway.clock.now_at)
+            finally:
+                await _audit(tool, "invoked", call, details={"arguments": _audited(tool, command, arguments)})
             output = await tool.call(call, command)
             reason = ""
         except GatewayError as error:

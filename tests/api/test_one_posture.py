@@ -7,7 +7,6 @@ from typing import Any
 
 from open_site import Site, open_site
 
-from gateway.domain.principals import local
 from gateway.mcp import jsonrpc
 from gateway.mcp.server import McpServer
 
@@ -22,7 +21,7 @@ async def call(site: Site, tool: str, **arguments: object) -> Any:
     async def notify(message: bytes) -> None:
         raise AssertionError(message)
 
-    server = McpServer(site.gateway, local("mcp"))
+    server = McpServer(lambda: site.gateway)
     for method, params in (("initialize", HELLO), ("tools/call", {"name": tool, "arguments": arguments})):
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         raw = await server.answer(jsonrpc.parse(json.dumps(message).encode()), notify)

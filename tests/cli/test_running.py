@@ -16,7 +16,6 @@ from gateway.cli import main as cli
 from gateway.clock import SystemClock
 from gateway.compose import open_gateway
 from gateway.domain.paging import PageQuery
-from gateway.domain.principals import local
 from gateway.log import Log
 from gateway.mcp import jsonrpc
 from gateway.mcp.server import McpServer
@@ -134,7 +133,7 @@ async def ask_tool(gateway: Any, name: str, **arguments: Any) -> Any:
     async def notify(message: bytes) -> None:
         raise AssertionError(message)
 
-    server = McpServer(gateway, local("mcp"))
+    server = McpServer(lambda: gateway)
     for method, params in (("initialize", HELLO), ("tools/call", {"name": name, "arguments": arguments})):
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         raw = await server.answer(jsonrpc.parse(json.dumps(message).encode()), notify)

@@ -12,7 +12,7 @@ import pytest
 
 from gateway.app import Gateway
 from gateway.clock import SystemClock, SystemIds
-from gateway.domain.principals import RequestContext, local
+from gateway.domain.principals import RequestContext
 from gateway.errors import AuditUnavailable, GatewayError, InvalidRequest, Overloaded
 from gateway.log import Log
 from gateway.mcp.server import McpServer
@@ -137,7 +137,7 @@ def new_peer() -> Peer:
         _tool("garble", NoArguments, script.garble),
         _tool("march", NoArguments, script.march),
     )
-    return Peer(McpServer(cast(Gateway, gateway), local("mcp"), tools=tools), script, audit, log, gateway, tools)
+    return Peer(McpServer(lambda: cast(Gateway, gateway), tools=tools), script, audit, log, gateway, tools)
 
 
 @pytest.fixture

@@ -10,11 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.domain.principals import local
 from gateway.http.messages import Headers, HttpError, Request, Response
 from gateway.mcp import http, sessions
 from gateway.mcp.http import HttpMcp
-from gateway.mcp.server import McpServer
 
 KEY = "k-made-up"
 META = {
@@ -101,11 +99,8 @@ async def port(peer: Any) -> AsyncGenerator[Port]:
 
 @asynccontextmanager
 async def new_port(peer: Any, streams: int = 10) -> AsyncGenerator[Port]:
-    def make_server(gateway: Any) -> McpServer:
-        return McpServer(gateway, local("mcp"), tools=peer.tools)
-
     async with anyio.create_task_group() as tasks:
-        yield Port(HttpMcp(lambda: peer.gateway, tasks, streams=streams, make_server=make_server), peer)
+        yield Port(HttpMcp(lambda: peer.gateway, tasks, streams=streams, tools=peer.tools), peer)
         tasks.cancel_scope.cancel()
 
 

@@ -112,9 +112,3 @@ def test_a_reply_is_one_line_whatever_the_text() -> None:
     raw = jsonrpc.render(Reply(1, {"text": "a\nb\r\u2028\x00"}))
     assert b"\n" not in raw and b"\r" not in raw
     assert json.loads(raw)["result"]["text"] == "a\nb\r\u2028\x00"
-
-
-def test_the_replies_of_a_batch_are_one_array() -> None:
-    assert [
-        item["id"] for item in json.loads(jsonrpc.join([jsonrpc.render(Reply(1, {})), jsonrpc.render(Reply(2, {}))]))
-    ] == [1, 2]

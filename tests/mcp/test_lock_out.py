@@ -12,7 +12,6 @@ from open_site import Site, open_site
 
 from gateway.bundle import NativeReport
 from gateway.cli import main as cli
-from gateway.domain.principals import local
 from gateway.http.messages import Headers, Request
 from gateway.mcp import jsonrpc
 from gateway.mcp.http import HttpMcp
@@ -72,7 +71,7 @@ def refusal_of(result: Any) -> str | None:
 
 async def over_stdio(site: Site, *, force: bool, **entry: str) -> str | None:
     message = jsonrpc.parse(json.dumps(mcp_call(entry, force)).encode())
-    raw = await McpServer(site.gateway, local("mcp")).answer(message)
+    raw = await McpServer(lambda: site.gateway).answer(message)
     return refusal_of(json.loads(raw or b"")["result"])
 
 
@@ -174,7 +173,7 @@ async def test_removing_what_lets_this_host_in_needs_force(tmp_path: Path) -> No
     async with open_site(tmp_path) as site:
         for value in ("127.0.0.1", "192.0.2.9"):
             assert await over_stdio(site, force=False, list="allow", type="IP", value=value) is None
-        server = McpServer(site.gateway, local("mcp"))
+        server = McpServer(lambda: site.gateway)
         for force, is_refused in ((None, True), (True, False)):
             arguments = {"action": "remove", "list_type": "allow", "entry_type": "IP", "value": "127.0.0.1"}
             params = {"name": "manage_access", "arguments": arguments | {"force": force}}

@@ -11,7 +11,6 @@ import pytest
 from open_site import ATTACK, Site, open_site
 
 from gateway.domain.audit import AuditFilter
-from gateway.domain.principals import local
 from gateway.mcp import jsonrpc
 from gateway.mcp.server import McpServer
 from gateway.mcp.tools import TOOLS
@@ -22,7 +21,7 @@ class Assistant:
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self.server = McpServer(site.gateway, local("mcp"))
+        self.server = McpServer(lambda: site.gateway)
         self.said: list[dict[str, Any]] = []
 
     async def send(self, method: str, **params: object) -> Any:

@@ -10,7 +10,6 @@ import pytest
 from open_site import Site, open_site
 
 from gateway.compose import load_shield
-from gateway.domain.principals import local
 from gateway.errors import SetupError
 from gateway.mcp import jsonrpc
 from gateway.mcp.server import McpServer
@@ -20,7 +19,7 @@ async def told(site: Site, tool: str, *, is_refused: bool = False, **arguments: 
     """Call a tool without saying hello and return the text of its answer, which is all there is."""
     params = {"name": tool, "arguments": arguments}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    raw = await McpServer(site.gateway, local("mcp")).answer(jsonrpc.parse(json.dumps(message).encode()))
+    raw = await McpServer(lambda: site.gateway).answer(jsonrpc.parse(json.dumps(message).encode()))
     result = json.loads(raw or b"")["result"]
     assert "structuredContent" not in result and result["isError"] is is_refused, result
     (part,) = result["content"]

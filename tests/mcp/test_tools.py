@@ -14,7 +14,6 @@ from gateway.app import Gateway
 from gateway.clock import SystemClock, SystemIds
 from gateway.domain.audit import AuditFilter
 from gateway.domain.policies import ShieldPolicy
-from gateway.domain.principals import local
 from gateway.log import Log
 from gateway.mcp import jsonrpc
 from gateway.mcp.server import McpServer
@@ -80,7 +79,7 @@ async def gateway() -> AsyncGenerator[Any, None]:
 
 async def call(here: Any, name: str, **arguments: Any) -> dict[str, Any]:
     """Call one tool in a session of the newest version and return its result, checked against its schema."""
-    server = McpServer(cast(Gateway, here), local("mcp"))
+    server = McpServer(lambda: cast(Gateway, here))
     start = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}}
     await server.answer(jsonrpc.parse(json.dumps(start).encode()))
     params = {"name": name, "arguments": arguments}
