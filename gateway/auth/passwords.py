@@ -6,8 +6,7 @@ import hmac
 
 # OWASP's equivalent of N=2^17, r=8, p=1. It needs 32 MiB instead of 128 MiB, for small appliances.
 _N, _R, _P = 2**15, 8, 3
-# For passwords of 20 random bytes: nobody can guess them, so a slow hash protects nothing.
-_RANDOM_N, _RANDOM_R, _RANDOM_P = 2**8, 8, 1
+_RANDOM_N, _RANDOM_R, _RANDOM_P = 2**8, 8, 1  # for passwords of 20 random bytes, which nobody can guess anyway
 _MAX_BYTES = 1024
 
 

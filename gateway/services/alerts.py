@@ -213,11 +213,7 @@ class Alerts:
         return await self._store.db.read(lambda tx: self._store.alerts.page(tx, wanted))
 
     async def show(self, alert_id: str) -> AlertCase:
-        """Return one alert and its timeline.
-
-        Raises:
-            NotFound: there is no such alert.
-        """
+        """Return one alert and its timeline. Raises NotFound."""
 
         def work(tx: Transaction) -> AlertCase:
             alert = self._find(tx, alert_id)
@@ -346,10 +342,7 @@ class Alerts:
 
 def request_alerts(store: Store, tx: Transaction, request_id: str) -> tuple[RequestAlert, ...]:
     """Return the alerts that count the detections of a request, newest first."""
-    return tuple(
-        RequestAlert(one.id, one.title, one.rule, one.status, one.count, one.agent, one.key_prefix, one.last_seen_at)
-        for one in _alerts_of(store, tx, request_id)
-    )
+    return tuple(project(RequestAlert, one) for one in _alerts_of(store, tx, request_id))
 
 
 def _alerts_of(store: Store, tx: Transaction, request_id: str) -> tuple[Alert, ...]:

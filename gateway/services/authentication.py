@@ -49,27 +49,19 @@ class _CachedKey:
     recheck_seconds: float
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Authentication:
     """Authenticates callers. access, policies: read again when the generation moves."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        clock: Clock,
-        audit: Audit,
-        limiter: RateWindows,
-        refusals: Refusals,
-        access: AccessGuard,
-        policies: Policies,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._audit = audit
-        self._limiter = limiter
-        self.refusals = refusals
-        self._access = access
-        self._policies = policies
+    store: Store
+    clock: Clock
+    audit: Audit
+    limiter: RateWindows
+    refusals: Refusals
+    access: AccessGuard
+    policies: Policies
+
+    def __post_init__(self) -> None:
         self._cached: dict[str, _CachedKey] = {}
         self._generation = -1
         self._changes: str | None = None
@@ -83,7 +75,7 @@ class Authentication:
             PermissionDenied: the policy of the key does not exist.
             AuditUnavailable: the key's first use could not be recorded. StoreUnavailable: it could not be looked up.
         """
-        now_seconds = self._clock.monotonic_seconds()
+        now_seconds = self.clock.monotonic_seconds()
         if not credential:
             missing = "Send an API key in X-Service-Key, x-api-key, api-key or as Authorization: Bearer."
             raise self._refused(MissingApiKey(missing), context)
@@ -94,7 +86,7 @@ class Authentication:
         cached = self._find(digest, now_seconds)
         if cached is None:
             raise self._refused(InvalidApiKey("The API key is not valid."), context, key_prefix=prefix_of(credential))
-        now_at = self._clock.now_at()
+        now_at = self.clock.now_at()
         status = cached.record.status(now_at)
         if status != "active":
             raise self._refused(_ended(status), context, principal=cached.principal)
@@ -114,7 +106,7 @@ class Authentication:
         limit = principal.rate_limit
         if limit is None:
             return _UNLIMITED
-        admission = self._limiter.admit(principal.id, limit, self._clock.monotonic_seconds())
+        admission = self.limiter.admit(principal.id, limit, self.clock.monotonic_seconds())
         if not admission.admitted:
             raise self._refused(RateExceeded(admission), context, principal=principal)
         return admission
@@ -129,12 +121,12 @@ class Authentication:
     def _find(self, digest: str, now_seconds: float) -> _CachedKey | None:
         if now_seconds >= self.refusals.due_seconds:
             self.refusals.flush()
-        if self._store.generation.value() != self._generation:
+        if self.store.generation.value() != self._generation:
             self._refresh()
         cached = self._cached.get(digest)
         if cached is not None and now_seconds < cached.recheck_seconds:
             return cached
-        store = self._store
+        store = self.store
         changes, record = store.db.read_now(
             lambda tx: (store.meta.get(tx, AUTHORITY), store.keys.by_digest(tx, digest))
         )
@@ -152,18 +144,18 @@ class Authentication:
 
     def _refresh(self) -> None:
         """Drop the cache. Generation and count are read first, so that a later change causes another refresh."""
-        generation = self._store.generation.value()
-        changes = self._store.db.read_now(lambda tx: self._store.meta.get(tx, AUTHORITY))
+        generation = self.store.generation.value()
+        changes = self.store.db.read_now(lambda tx: self.store.meta.get(tx, AUTHORITY))
         self._cached.clear()
-        self._access.refresh()
-        self._policies.refresh()
+        self.access.refresh()
+        self.policies.refresh()
         self._generation, self._changes = generation, changes
 
     def _check_principal(self, principal: Principal, context: RequestContext) -> None:
         """Check that the policy of a key exists, and the access list."""
         try:
-            self._policies.of(principal, DEFAULT_SHIELD_POLICY)
-            self._access.check_caller(principal, context)
+            self.policies.of(principal, DEFAULT_SHIELD_POLICY)
+            self.access.check_caller(principal, context)
         except EntryDenied as error:
             raise self._refused(error, context, principal=principal, details={"access_entry": error.entry.id}) from None
         except PermissionDenied as error:
@@ -172,17 +164,17 @@ class Authentication:
     async def _record_first_use(self, cached: _CachedKey, context: RequestContext, now_at: int) -> None:
         def work(tx: Transaction) -> None:
             key = cached.record.id
-            if self._store.keys.mark_first_used(tx, key, now_at=now_at):
-                self._audit.append_change(
+            if self.store.keys.mark_first_used(tx, key, now_at=now_at):
+                self.audit.append_change(
                     tx, "api_key_first_used", cached.principal, context, "api_key", key, source="auth"
                 )
 
-        await self._audit.commit(work)
+        await self.audit.commit(work)
         cached.used_at = now_at
 
     def _record_use(self, cached: _CachedKey, now_at: int) -> None:
         with suppress(StoreUnavailable):  # the next request tries again
-            self._store.db.write_behind(lambda tx: self._store.keys.mark_used(tx, cached.record.id, now_at=now_at))
+            self.store.db.write_behind(lambda tx: self.store.keys.mark_used(tx, cached.record.id, now_at=now_at))
             cached.used_at = now_at
 
     def _refused(

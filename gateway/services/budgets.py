@@ -86,22 +86,18 @@ class Budgets(Resource[Budget]):
 
     async def standings(self) -> tuple[Standing, ...]:
         """Return the state of every budget in its period, oldest budget first."""
-
-        def work(tx: Transaction) -> tuple[Standing, ...]:
-            return tuple(self._result(tx, one) for one in self.store.budgets.all(tx))
-
-        return await self.store.db.read(work)
+        return await self.store.db.read(lambda tx: tuple(self._result(tx, one) for one in self.store.budgets.all(tx)))
 
     async def standing(self, name: str) -> Standing:
-        """Return the state of one budget.
-
-        Raises:
-            NotFound: there is none.
-        """
+        """Return the state of one budget. Raises NotFound."""
         return await self.store.db.read(lambda tx: self._result(tx, self.find(tx, name)))
 
     def _made(self, tx: AuthorityTransaction, principal: Principal, new: WantedBudget) -> Budget:
-        value = _checked_value(new)
+        value = (new.scope_value or "").strip() or None
+        if new.scope is BudgetScope.GLOBAL and value:
+            raise InvalidRequest("A global budget has no scope_value.", param="scope_value")
+        if new.scope is not BudgetScope.GLOBAL and not value:
+            raise InvalidRequest(f"scope_value must name the {new.scope.value}.", param="scope_value")
         amount = amount_of(new.limit, new.unit)
         if new.scope is BudgetScope.KEY:
             value = find_key(self.store, tx, value or "", param="scope_value").id
@@ -149,10 +145,8 @@ class Budgets(Resource[Budget]):
             if amount <= before.limit_amount:
                 raise Conflict("An override must be higher than the limit of the budget.", param="limit")
             check_future(wanted.until_at, self.clock.now_at(), param="until", days=MAX_OVERRIDE_DAYS)
-            override = Override(
-                amount=amount, until_at=wanted.until_at, reason=wanted.reason.strip(), by=principal.name
-            )
-            return replace(before, override=override)
+            reason, by = wanted.reason.strip(), principal.name
+            return replace(before, override=Override(amount=amount, until_at=wanted.until_at, reason=reason, by=by))
 
         def work(tx: AuthorityTransaction) -> Standing:
             version, action = (wanted.version, "overridden") if wanted else (None, "override_ended")
@@ -161,11 +155,7 @@ class Budgets(Resource[Budget]):
         return await self.audit.commit_authority(work)
 
     async def remove(self, principal: Principal, name: str, context: RequestContext) -> Standing:
-        """Remove a budget with its counts, and return its last state.
-
-        Raises:
-            NotFound: there is none. AuditUnavailable: it is still there.
-        """
+        """Remove a budget with its counts, and return its last state. Raises as `Resource.remove`."""
 
         def work(tx: AuthorityTransaction) -> Standing:
             standing = self._result(tx, self.find(tx, name))
@@ -194,11 +184,7 @@ class Budgets(Resource[Budget]):
 
 
 def amount_of(limit: float, unit: BudgetUnit) -> int:
-    """Return a limit as a whole number of micro-dollars, tokens or requests.
-
-    Raises:
-        InvalidRequest: less than nothing, too much, or a part of a token or a request.
-    """
+    """Return a limit as a whole number of micro-dollars, tokens or requests. Raises InvalidRequest if it is none."""
     if unit is BudgetUnit.USD:
         return to_micro(limit, param="limit", most=MAX_AMOUNT // MICRO)
     if not 0 <= limit <= MAX_AMOUNT or limit != int(limit):
@@ -217,14 +203,3 @@ def _amount(limit: float, budget: Budget) -> int:
 def shown_amount(amount: int, unit: BudgetUnit) -> float:
     """Return an amount as the API writes it: dollars with up to six decimals, or a whole number."""
     return amount / MICRO if unit is BudgetUnit.USD else amount
-
-
-def _checked_value(wanted: WantedBudget) -> str | None:
-    value = (wanted.scope_value or "").strip()
-    if wanted.scope is BudgetScope.GLOBAL:
-        if value:
-            raise InvalidRequest("A global budget has no scope_value.", param="scope_value")
-        return None
-    if not value:
-        raise InvalidRequest(f"scope_value must name the {wanted.scope.value}.", param="scope_value")
-    return value

@@ -25,11 +25,7 @@ class Captures:
         self._scan = scan
 
     async def of_text(self, text: str, direction: Direction, policy: ShieldPolicy) -> CapturedText | None:
-        """Return what is kept of one text, or None.
-
-        Raises:
-            ShieldUnavailable: the shield failed, so it is unknown what to mask.
-        """
+        """Return what is kept of one text, or None. Raises ShieldUnavailable: it is unknown what to mask."""
         mode = policy.capture
         if mode is Capture.NONE:
             return None
@@ -40,11 +36,7 @@ class Captures:
     async def of_leaves(
         self, leaves: Sequence[Leaf], direction: Direction, policy: ShieldPolicy
     ) -> CapturedText | None:
-        """Return what is kept of the texts of a prompt or a reply, each with its place, or None.
-
-        Raises:
-            ShieldUnavailable: the shield failed, so it is unknown what to mask.
-        """
+        """Return what is kept of the texts of a prompt or a reply, each with its place. Raises as `of_text`."""
         mode = policy.capture
         if mode is Capture.NONE:
             return None

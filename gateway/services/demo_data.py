@@ -124,11 +124,7 @@ class DemoData:
         self._has_guessed = False
 
     async def write(self) -> DemoReport:
-        """Write everything.
-
-        Raises:
-            Conflict: the database already holds something.
-        """
+        """Write everything. Raises Conflict if the database already holds something."""
         write = self._store.db.write
         await write(self._claim)
         await self._make_keys()
@@ -237,29 +233,28 @@ class DemoData:
         action = f"shield_scan_{row.verdict.lower()}"
         if is_chat:
             action = "chat_blocked" if is_refused else "chat_completed"
-        event = self._audit.event(
+        self._audit.append_change(
+            tx,
             action,
+            key,
+            context,
+            "model" if is_chat else "text",
+            row.model,
             source="chat" if is_chat else "shield",
             outcome="refused" if is_refused else "success",
             reason="content_policy_violation" if is_refused else None,
-            principal=key,
-            request=context,
-            resource_type="model" if is_chat else "text",
-            resource_id=row.model,
             details={"verdict": row.verdict, "score": row.score, "detections": list(row.detections)},
         )
-        self._audit.append(tx, event)
 
     def _write_guesses(self, tx: Transaction, at: int) -> None:
         """Refuse a series of guessed API keys, and raise the alert of it."""
         stranger = Principal("key", "unknown", "unknown", frozenset(), frozenset())
         for number in range(_GUESSES):
             self._time.at = at + 100 * number
-            event = self._audit.event(
-                "api_key_refused", source="auth", outcome="refused", reason="invalid_api_key", principal=stranger,
-                request=self._context(_GUESSER), resource_type="api_key",
+            self._audit.append_change(
+                tx, "api_key_refused", stranger, self._context(_GUESSER), "api_key", None, source="auth",
+                outcome="refused", reason="invalid_api_key",
             )  # fmt: skip
-            self._audit.append(tx, event)
         self._alerts.raise_event(
             tx,
             source=AlertSource.AUTH,
@@ -310,10 +305,10 @@ class DemoData:
                 window=BudgetWindow.MONTH, action=BudgetAction.WARN,
             )  # fmt: skip
             standing = await service.create(_PEOPLE[0], new, self._context())
-            spend = partial(
-                store.budgets.spend, budget=standing.budget, begins_at=standing.period.begins_at, amount=spent
+            begins_at = standing.period.begins_at
+            await store.db.write(
+                partial(store.budgets.spend, budget=standing.budget, begins_at=begins_at, amount=spent)
             )
-            await store.db.write(spend)
 
     async def _handle_alerts(self) -> None:
         """End the outage, and let people work on some of the alerts."""
