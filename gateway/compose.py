@@ -130,11 +130,7 @@ async def open_lasting(
 
 @contextmanager
 def _naming_a_full_disk(folder: str) -> Iterator[None]:
-    """Say that the disk is full where that is the reason that something could not be opened or recorded.
-
-    Raises:
-        SetupError: the disk is full; otherwise the error passes as it is.
-    """
+    """Raise a SetupError that says so if a full disk is why something could not be opened or recorded."""
     try:
         yield
     except (SetupError, AuditUnavailable, Overloaded) as error:

@@ -166,7 +166,6 @@ class Metrics:
         return json.dumps(state, separators=(",", ":")).encode()
 
     def _add(self, state: bytes) -> None:
-        """Add what `_state` has returned, here or in another process."""
         for name, rows in json.loads(state or b"{}").items():
             for key, numbers in rows:
                 series = self._find(name, dict(zip(self._families[name].labels, key, strict=True)))

@@ -120,14 +120,12 @@ def json_schema(cls: type, *, written: bool = False) -> JsonSchema:
 
 
 def _write_anything(value: object) -> object:
-    """Write a value by what it is."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return encode(value)
     return value.value if isinstance(value, Enum) else value
 
 
 def _annotated(hint: Any, marks: tuple[object, ...], *, is_time: bool) -> Kind:
-    """Add bounds, description and meaning to a kind."""
     by_time = next((mark for mark in marks if isinstance(mark, ByTime)), None)
     kind = _kind(hint if by_time is None else str, is_time=is_time)
     for mark in marks:
@@ -215,7 +213,6 @@ def _fields(cls: Any) -> dict[str, tuple[dataclasses.Field[Any], Kind]]:
 
 @cache
 def _record(cls: Any) -> Kind:
-    """Compile a dataclass."""
     rows = _fields(cls)
     missing = dataclasses.MISSING
     required = [name for name, (field, _) in rows.items() if field.default is field.default_factory is missing]
@@ -255,7 +252,6 @@ def _of_field(field: dataclasses.Field[Any], kind: Kind) -> Kind:
 
 
 def _kind(hint: Any, *, is_time: bool = False) -> Kind:
-    """Compile any type a field may have."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _annotated(arguments[0], arguments[1:], is_time=is_time)

@@ -298,7 +298,6 @@ def _default_data_dir(environ: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _check(settings: Settings) -> None:
-    """Refuse values that are out of range or do not go together."""
     for name in ("port", "mcp_port"):
         if not 0 <= getattr(settings, name) <= 65535:
             raise SetupError(f"{name} must be 0 to 65535", param=name)

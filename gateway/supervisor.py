@@ -164,7 +164,6 @@ class Supervisor:
         return [one for slot in self._slots for one in (slot.current, slot.starting) if one is not None]
 
     def _wants(self, slot: _Slot) -> bool:
-        """Return whether a process should be starting and is not."""
         has_current = slot.current is not None and slot.current.generation == self._generation
         return not self.is_stopping and slot.starting is None and not has_current
 
@@ -273,7 +272,6 @@ class Supervisor:
                 self._log.error("worker_killed", pid=process.pid, reason="it did not end in time")
 
     def _reap(self, stopping: Callable[[], None]) -> None:
-        """Collect the processes that have ended, and plan their replacements."""
         self._retiring = [one for one in self._retiring if self._has_ended(one) is None]
         for slot in self._slots:
             for process in (slot.starting, slot.current):

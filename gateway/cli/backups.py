@@ -24,7 +24,6 @@ from gateway.services.backup_revivals import Change, Revivals, opened
     has_json=True,
 )
 def _backup(options: argparse.Namespace, console: Console) -> int:
-    """Write a backup while the gateway serves. Exit 1 when the audit chain in it is broken."""
     _need_folder(options)
 
     async def work(gateway: Gateway) -> int:

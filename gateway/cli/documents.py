@@ -82,7 +82,6 @@ def _audit_export(options: argparse.Namespace, console: Console) -> int:
     argument("--output", metavar="FILE", help="file to write, readable only by its owner (stdout)"),
 )
 def _report(options: argparse.Namespace, console: Console) -> int:
-    """Make and keep the report, and print it or write it to a file. On a terminal, show the progress."""
     wanted = NewReport(
         type=ReportType(options.type),
         format=ReportFormat(options.format),

@@ -106,7 +106,6 @@ def run(options: argparse.Namespace, native: NativeReport) -> int:
 
 
 def _parser(word: str = "") -> argparse.ArgumentParser:
-    """Return the parser of the commands that begin with `word`, or of all."""
     top = _Parser(prog="gateway", description="Security gateway for LLM and agent traffic.")
     top.add_argument("--version", action="version", version=f"gateway {__version__}")
     groups: dict[str, Any] = {"": top.add_subparsers(title="commands", metavar="COMMAND", required=True)}

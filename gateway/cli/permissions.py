@@ -36,7 +36,6 @@ def _password(values: Values, options: argparse.Namespace, console: Console) -> 
 
 
 def _print_password(done: str, view: View, values: Values, options: argparse.Namespace, console: Console) -> int:
-    """Print what was done and, if it was generated here, the password."""
     console.note(done.format_map(view))
     if not options.password:
         console.note("the password is shown this once:")

@@ -82,7 +82,6 @@ def _import_file(options: argparse.Namespace, console: Console) -> int:
 
 
 def _base(path: str | None) -> dict[str, Any]:
-    """Return the rule file to add to, or an empty one."""
     if not path:
         return {"version": 1, "rules": []}
     try:

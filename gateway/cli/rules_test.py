@@ -38,7 +38,6 @@ Outcome = dict[str, Any]
     has_json=True,
 )
 def _test(options: argparse.Namespace, console: Console) -> int:
-    """Run every rule's own true and false examples, then the validation suite, and compare with the last run."""
     settings = load_settings(options)
     source = options.file or settings.rules
     scanner = compose.load_shield(source)

@@ -87,7 +87,6 @@ def _scan_source(scanner: Shield, path: str, console: Console, direction: Direct
 
 
 def _as_json(one: Scanned) -> dict[str, object]:
-    """Return one element of the JSON output: the path with the scan's data, or with the error."""
     if one.error:
         return {"path": one.path, "error": one.error}
     result = one.result
@@ -150,7 +149,6 @@ def _position(text: str, offset: int) -> tuple[int, int]:
 
 
 def _print_human(found: list[Scanned], console: Console) -> None:
-    """Print each file that is not clean with its detections, and a line of totals."""
     for one in found:
         if one.error or not one.result.detections:
             continue

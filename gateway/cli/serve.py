@@ -63,7 +63,6 @@ def _declare_settings(parser: argparse.ArgumentParser) -> None:
     argument("--show-settings", action="store_true", help="print every setting and its source, and end"),
 )
 def _serve(options: argparse.Namespace, console: Console) -> int:
-    """Run the HTTP server until SIGTERM or SIGINT, then finish what is in flight."""
     block_reload()  # the launcher of the archive has done so already
     config = load_settings(options)
     if options.show_settings:
@@ -127,7 +126,6 @@ def address(listener: socket.socket) -> str:
 
 
 def _open(host: str, port: int, given: int | None) -> socket.socket:
-    """Bind an address, or take the socket that was given."""
     try:
         return listen(host, port) if given is None else adopt(given)
     except OSError as error:

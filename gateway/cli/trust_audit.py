@@ -42,7 +42,6 @@ def _trust_audit(options: argparse.Namespace, console: Console) -> int:
 
 
 def _print_run(run: TrustAudit, wanted: list[Check], console: Console) -> None:
-    """Print a line for each check, the reason and the fix of those that need one, and the score."""
     for check in wanted:
         mark = f"{_MARKS[check.status]:<4}  {check.severity.value:<8}"
         console.print(f"{mark}  {check.title}: {shown(check.evidence, 160)}")

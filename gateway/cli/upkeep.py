@@ -103,7 +103,6 @@ def _check_byte_code(tags: tuple[str, ...]) -> Finding:
 
 
 def _check_rules(config: Settings) -> Finding:
-    """Load the rules as `serve` would, and report built-in rules that a rule file leaves out."""
     try:
         scanner = compose.load_shield(config.rules)
     except GatewayError as error:

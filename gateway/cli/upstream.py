@@ -50,7 +50,6 @@ def _print_limit(view: View, values: Values, options: argparse.Namespace, consol
 
 
 def _override(options: argparse.Namespace, console: Console) -> int:
-    """Raise the limit of a budget until a time, or end that early."""
     if options.end:
         return _END.run(options, console)
     if None in (options.limit, options.until, options.reason):
