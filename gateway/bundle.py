@@ -23,7 +23,6 @@ from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleS
 from importlib.util import module_from_spec
 
 MODULE = "ahocorasick"
-WAYS = ("memfd", "unlinked-file", "python")
 MANIFEST = "META/manifest.json"
 _MFD_EXEC = 0x10  # Linux 6.3; older kernels answer EINVAL
 _ALL_SEALS = 0x1 | 0x2 | 0x4 | 0x8
@@ -35,7 +34,7 @@ class BundleDamaged(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NativeReport:
-    """How the matcher was loaded. way: one of WAYS or ``installed``. tried: (way, "ok" or the reason)."""
+    """How the matcher was loaded. way: ``installed`` or one that `load_native` tries. tried: ways with results."""
 
     way: str
     member: str | None
@@ -130,7 +129,7 @@ def manifest() -> Manifest | None:
 def load_native(wish: str | None) -> NativeReport:
     """Put the native matcher into `sys.modules` before anything imports it, or make sure that its import fails.
 
-    wish: one of WAYS to try that one alone, or None for all in order.
+    wish: the one way to try, or None for ``memfd``, ``unlinked-file`` and ``python``, in this order.
 
     Raises:
         BundleDamaged: the archive's native file does not match the manifest.

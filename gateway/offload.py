@@ -1,7 +1,6 @@
 """Run long pure work in threads of its own, so that the event loop keeps answering. Knows nothing of the work."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 import anyio
@@ -11,13 +10,6 @@ from gateway.errors import GatewayError, Shed
 
 A = TypeVar("A")
 B = TypeVar("B")
-
-
-@dataclass(slots=True)
-class _Failed:
-    """Not frozen: an idle thread keeps its last answer, and the error has to be taken out of it."""
-
-    error: GatewayError | None
 
 
 class ThreadOffload:
@@ -51,25 +43,12 @@ class ThreadOffload:
         if waiting.cancelled_caught:
             raise Shed
         try:
-            outcome = await to_thread.run_sync(_tried, work, argument, limiter=self._threads)
+            return await to_thread.run_sync(work, argument, limiter=self._threads)
+        except GatewayError as error:
+            link: BaseException | None = error
+            while link is not None:
+                link.__traceback__ = None
+                link = link.__cause__ or link.__context__
+            raise
         finally:
             self._turns.release_on_behalf_of(turn)
-        if not isinstance(outcome, _Failed):
-            return outcome
-        error, outcome.error = outcome.error, None
-        assert error is not None
-        try:
-            raise error
-        finally:
-            del error
-
-
-def _tried(work: Callable[[A], B], argument: A) -> B | _Failed:
-    try:
-        return work(argument)
-    except GatewayError as error:  # raised again by `run`
-        link: BaseException | None = error
-        while link is not None:
-            link.__traceback__ = None
-            link = link.__cause__ or link.__context__
-        return _Failed(error)

@@ -14,24 +14,14 @@ ORDERS = (*STOPS, signal.SIGHUP)
 _HELD = (*ORDERS, signal.SIGCHLD)
 
 
-def block_signals() -> None:
-    """Block the signals that stop or reload. They stay pending until `unblock_signals`."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, _HELD)
+def block_signals(numbers: Iterable[int] = _HELD) -> None:
+    """Block signals; by default all that stop or reload. They stay pending until `unblock_signals`."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
 
 
-def block_reload() -> None:
-    """Block the signal that reloads: nothing can handle it yet, and its default action ends the program."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
-
-
-def unblock_stops() -> None:
-    """Unblock the signals that stop; pending ones arrive now. The signal that reloads stays blocked."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
-
-
-def unblock_signals() -> None:
-    """Unblock all signals; pending ones arrive now."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD)
+def unblock_signals(numbers: Iterable[int] = _HELD) -> None:
+    """Unblock signals; pending ones arrive now."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
 
 
 def ignore_signals() -> None:

@@ -35,14 +35,12 @@ _AGE = re.compile("([0-9]{1,6})([smhd])")
 _AGE_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _INTEGER = re.compile("[0-9]{1,10}")
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_TOO_DEEP = "The JSON is nested deeper than {} levels."
+_TOO_DEEP = f"The JSON is nested deeper than {MAX_DEPTH} levels."
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def read_json(
-    raw: bytes | bytearray | memoryview, *, max_depth: int = MAX_DEPTH, max_values: int = MAX_VALUES
-) -> object:
+def read_json(raw: bytes | bytearray | memoryview, *, max_values: int = MAX_VALUES) -> object:
     """Read one strict JSON text.
 
     Objects become dict, arrays list; numbers int or float. Never raises RecursionError or ValueError. A text of more
@@ -51,7 +49,7 @@ def read_json(
     Raises:
         TooManyValues: more than `max_values`; found before anything is made of them.
         InvalidJson: bad UTF-8, a byte order mark, duplicate keys, NaN or Infinity (1e999 too), a lone surrogate, an
-            integer beyond 64 signed bits, more than `max_depth` levels, or any other syntax than RFC 8259's.
+            integer beyond 64 signed bits, more than 64 levels, or any other syntax than RFC 8259's.
     """
     try:
         text = str(raw, "utf-8")
@@ -64,13 +62,16 @@ def read_json(
     except json.JSONDecodeError as error:
         raise InvalidJson(f"The text is not valid JSON (line {error.lineno}, column {error.colno}).") from None
     except RecursionError:  # the C parser counts its levels and stops, near 1,000 or 10,000 by version
-        raise InvalidJson(_TOO_DEEP.format(max_depth)) from None
+        raise InvalidJson(_TOO_DEEP) from None
     # Counting is a memory scan; only a text with more brackets than levels is looked at closely.
-    if text.count("[") + text.count("{") > max_depth:
-        _refuse_deep(value, max_depth)
+    if text.count("[") + text.count("{") > MAX_DEPTH:
+        _refuse_deep(value, MAX_DEPTH)
     # A search for one character is a scan of the memory, for two it is not.
     if "\\" in text and "\\u" in text and ("\\ud" in text or "\\uD" in text):
-        _refuse_surrogates(value)
+        try:
+            write_json(value)
+        except UnicodeEncodeError:
+            raise InvalidJson("The JSON holds half of a surrogate pair.") from None
     return value
 
 
@@ -147,27 +148,12 @@ def _separators(text: str) -> int:
     return text.count(",") + text.count("[") + text.count("{")
 
 
-def _refuse_deep(value: object, max_depth: int) -> None:
-    """Go down level by level, keeping the arrays and objects of one level; no recursion."""
-    level: list[object] = [value]
-    for _ in range(max_depth):
-        level = [
-            child
-            for parent in level
-            if isinstance(parent, dict | list)
-            for child in (parent.values() if isinstance(parent, dict) else parent)
-        ]
-        if not level:
-            return
-    if any(isinstance(child, dict | list) for child in level):
-        raise InvalidJson(_TOO_DEEP.format(max_depth))
-
-
-def _refuse_surrogates(value: object) -> None:
-    try:
-        write_json(value)
-    except UnicodeEncodeError:
-        raise InvalidJson("The JSON holds half of a surrogate pair.") from None
+def _refuse_deep(value: object, levels: int) -> None:
+    if isinstance(value, dict | list):
+        if not levels:
+            raise InvalidJson(_TOO_DEEP)
+        for child in value.values() if isinstance(value, dict) else value:
+            _refuse_deep(child, levels - 1)
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:

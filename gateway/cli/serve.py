@@ -4,6 +4,7 @@ import argparse
 import os
 import re
 import resource
+import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -35,7 +36,7 @@ from gateway.http.server import Server
 from gateway.http.transport import client_tls, server_tls
 from gateway.log import Log
 from gateway.settings import Settings
-from gateway.signals import block_reload, block_signals, ignore_signals, unblock_signals
+from gateway.signals import block_signals, ignore_signals, unblock_signals
 from gateway.store import metric_board, rate_windows
 from gateway.store.database_file import identify
 from gateway.supervisor import Child, Supervisor
@@ -63,7 +64,8 @@ def _declare_settings(parser: argparse.ArgumentParser) -> None:
     argument("--show-settings", action="store_true", help="print every setting and its source, and end"),
 )
 def _serve(options: argparse.Namespace, console: Console) -> int:
-    block_reload()  # the launcher of the archive has done so already
+    # Nothing can handle it yet, and its default action ends the program. The archive's launcher has blocked it already.
+    block_signals((signal.SIGHUP,))
     config = load_settings(options)
     if options.show_settings:
         console.print(settings.show(config))

@@ -28,7 +28,7 @@ from gateway.jobs import run_jobs
 from gateway.log import Log
 from gateway.services import first_start
 from gateway.settings import Settings
-from gateway.signals import ORDERS, SignalReceiver, ignore_signals, unblock_signals, unblock_stops
+from gateway.signals import ORDERS, STOPS, SignalReceiver, ignore_signals, unblock_signals
 from gateway.store.database import StoreUnavailable
 from gateway.supervisor import Child
 
@@ -97,7 +97,7 @@ async def answer(site: Site, shared: Shared | None = None, child: Child | None =
     """Open the gateway and answer until a signal stops it. child: this process is one of several workers."""
     report_faults(site.log)
     if child is None:
-        unblock_stops()
+        unblock_signals(STOPS)
     async with (
         AsyncExitStack() as when_closed,
         compose.open_gateway(site.config, log=site.log, shared=shared) as gateway,
