@@ -61,7 +61,6 @@ class ChatEdge:
 
 
 def _shield_headers(shield: ShieldSummary) -> Headers:
-    """Return the headers that say what the shield found."""
     headers = (
         ("x-service-shield-verdict", str(shield.verdict)),
         ("x-service-shield-score", str(shield.score)),

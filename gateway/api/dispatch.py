@@ -97,8 +97,6 @@ class Dispatch:
         """Return the answer for an error. An unexpected one says only that the log has the details."""
         request_id, endpoint = call.request_id, call.endpoint
         if isinstance(error, GatewayError):
-            if endpoint is not None and isinstance(error, RateExceeded):
-                call.rate = rate_headers(error.admission, is_openai=endpoint.operation.is_openai)
             self._note(error, request_id, endpoint)
         if isinstance(error, GatewayError | HttpError):
             return error_response(error, request_id=request_id)
@@ -120,11 +118,7 @@ class Dispatch:
         return self._cors.complete(self._finisher.finish(response, call.request_id, call.rate, asked), request)
 
     def _find(self, call: "_Call", request: Request) -> Endpoint:
-        """Return the endpoint of a request.
-
-        Raises:
-            HttpError: there is none. Shed: it has too many requests in progress, or this one waited too long.
-        """
+        """Return the endpoint of a request. Raises Shed if it has too many in progress, or this one waited too long."""
         try:
             endpoint = call.endpoint = self._router.match(request.method, routed_path(request.path))
         except HttpError as error:
@@ -175,12 +169,9 @@ class Dispatch:
                 admission = self._gateway.authentication.admit(principal, context)
                 call.rate = rate_headers(admission, is_openai=endpoint.operation.is_openai)
                 call.is_counted = True
-        except RateExceeded as error:
-            if not is_optional:
-                raise
-            call.rate = rate_headers(error.admission, is_openai=endpoint.operation.is_openai)
-            return ANONYMOUS
         except GatewayError as error:
+            if isinstance(error, RateExceeded):
+                call.rate = rate_headers(error.admission, is_openai=endpoint.operation.is_openai)
             if not is_optional or isinstance(error, Overloaded):
                 raise  # also when no key can be looked up: the sender of a key needs to know
             return ANONYMOUS  # a wrong key gets the anonymous answer, so that the answer is no oracle

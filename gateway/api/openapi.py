@@ -169,7 +169,6 @@ def document(operations: Sequence[Operation], settings: Settings) -> dict[str, o
 
 
 def _describe(operation: Operation, settings: Settings) -> dict[str, object]:
-    """Return the operation object of one row."""
     kind = "permission" if operation.door.is_internal else "scope"
     needs = f" Needs the {kind} `{operation.needs}`." if operation.needs else ""
     # A schema would promise that any text of its form is taken; only an earlier answer holds one that is.

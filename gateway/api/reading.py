@@ -133,11 +133,7 @@ def _decode(text: str, name: str) -> str:
 
 
 def _agreed(header: int | None, body: object) -> object:
-    """Return the version to change. header: of If-Match, None for any. body: None if it names none.
-
-    Raises:
-        Conflict: they differ, so one of them is out of date.
-    """
+    """Return the version to change. header: of If-Match, None for any. body: None if it names none."""
     if body is None:
         return header
     if header is not None and type(body) in (int, float) and body != header:

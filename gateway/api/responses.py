@@ -150,7 +150,6 @@ class Finisher:
 
 
 def _compress(response: Response, accept_encoding: str | None) -> None:
-    """Compress a long answer for a client that accepts gzip."""
     if accept_encoding is None:
         return
     response.headers = (*response.headers, ("vary", "Accept-Encoding"))

@@ -69,11 +69,7 @@ class SignInEdge:
         )
 
     def _found(self, request: Request) -> SignedIn:
-        """Return the session of the cookie. Without RBAC the dispatch has not looked it up.
-
-        Raises:
-            NotSignedIn: there is none.
-        """
+        """Return the session of the cookie. Without RBAC the dispatch has not looked it up."""
         token = read_cookie(request.headers.get("cookie"))
         if token is None:
             raise NotSignedIn("Sign in first: POST /api/auth/login.")

@@ -49,8 +49,6 @@ _GUARDS = (
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file and the headers of its answer, among them its etag."""
-
     headers: tuple[tuple[str, str], ...]
     etag: str
     data: bytes

@@ -3,18 +3,18 @@
 import re
 import unicodedata
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from gateway import bundle
 from gateway.domain.paging import PageQuery
 from gateway.domain.principals import ROLE_PERMISSIONS, Principal, Role, scopes_within
 from gateway.errors import Conflict, InvalidRequest
+from gateway.schema import Bounds
 
 MAX_USERNAME_CHARS = 64
 MIN_PASSWORD_CHARS = 8
 # At most four bytes a character, so that the whole password is hashed.
 MAX_PASSWORD_CHARS = 256
-NOT_ONE_SIGN_REPEATED = "^(?!(.|[\\n\\r\\u2028\\u2029])\\1*$)"
-"""The pattern of the OpenAPI document for passwords: not one character repeated."""
 USERNAME_PATTERN = "[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}"
 SESSION_MS = 12 * 3_600_000
 SESSION_IDLE_MS = 60 * 60_000
@@ -22,6 +22,20 @@ MAX_SESSION_LIMIT = 500
 _USERNAME = re.compile(USERNAME_PATTERN, re.ASCII)
 _COMMON_PASSWORDS = "gateway/domain/common-passwords.txt"
 _PASSWORD_SUFFIX = re.compile(r"[0-9!]{1,4}\Z")
+
+Username = Annotated[
+    str,
+    Bounds(
+        pattern=f"^{USERNAME_PATTERN}$",
+        says="must be 1 to 64 letters, digits or ._@+- and begin with a letter or digit",
+    ),
+]
+Password = Annotated[
+    str,
+    # The OpenAPI document has a pattern for passwords: not one character repeated.
+    Bounds(MIN_PASSWORD_CHARS, MAX_PASSWORD_CHARS, promise="^(?!(.|[\\n\\r\\u2028\\u2029])\\1*$)"),
+    "Neither the username nor one character repeated.",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +62,8 @@ class User:
 class NewUser:
     """The fields of a user to create. `services.users` checks them."""
 
-    username: str
-    password: str = field(repr=False)
+    username: Username
+    password: Password = field(repr=False)
     role: Role
 
 
@@ -59,7 +73,7 @@ class ChangedUser:
 
     role: Role | None = None
     disabled: bool | None = None
-    password: str | None = field(default=None, repr=False)
+    password: Password | None = field(default=None, repr=False)
     version: int | None = None
 
 

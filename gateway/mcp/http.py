@@ -130,13 +130,10 @@ class HttpMcp:
         return handler
 
     async def _check_key(self, request: Request, context: RequestContext) -> None:
-        """Admit a request with the key, and throttle wrong keys like passwords.
+        """Admit a request with the key, and throttle wrong keys like passwords. 503: they cannot be counted.
 
         The right key never waits: all programs of this host share one address, so any of them could lock the assistant
         out. The length of the key protects it.
-
-        Raises:
-            HttpError: 401, there is no key or a wrong one; 429, too many wrong ones; 503, they cannot be counted.
         """
         gateway = self._gateway()
         try:
@@ -320,11 +317,7 @@ async def _preflight(allowed: str, request: Request, context: RequestContext) ->
 
 
 def _parsed(request: Request) -> Message | Batch:
-    """Read the message of a request.
-
-    Raises:
-        HttpError: 415, the body is not declared as JSON. A page cannot send JSON without a CORS preflight.
-    """
+    """Read the message of a request, which must be declared as JSON: a page cannot send JSON without a preflight."""
     media_type = (request.headers.get("content-type") or "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise HttpError(415, "unsupported_media_type", "Content-Type must be application/json.")

@@ -116,11 +116,7 @@ async def _override(call: ToolCall, command: ManageBudget) -> BudgetView:
 
 
 async def _find(call: ToolCall, command: ManageBudget) -> BudgetView:
-    """Return the one budget that is meant.
-
-    Raises:
-        NotFound: there is none. Conflict: there are several, so that one must be named by id.
-    """
+    """Return the one budget that is meant. Several are a conflict: one must be named by id."""
     if command.id is not None:
         if any(getattr(command, name) is not None for name in _SELECTORS):
             raise InvalidRequest(f"Give id, or {', '.join(_SELECTORS)}.", param="id")

@@ -163,7 +163,6 @@ async def _converse(server: McpServer, output: _Output, lines: MemoryObjectRecei
 
 
 async def _end_on_signal(signals: SignalReceiver, end: Callable[[], None]) -> None:
-    """Treat each signal as the end of the input."""
     while True:
         await anyio.wait_readable(signals.descriptor)
         signals.receive()

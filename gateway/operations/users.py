@@ -5,53 +5,16 @@ from typing import Annotated, Literal
 
 from gateway.app import Gateway
 from gateway.domain.principals import Permission, Principal, RequestContext, Role
-from gateway.domain.users import (
-    MAX_PASSWORD_CHARS,
-    MAX_SESSION_LIMIT,
-    MIN_PASSWORD_CHARS,
-    NOT_ONE_SIGN_REPEATED,
-    USERNAME_PATTERN,
-    ChangedUser,
-    NewUser,
-    SessionFilter,
-    SignedIn,
-    User,
-)
+from gateway.domain.users import MAX_SESSION_LIMIT, ChangedUser, NewUser, Password, SessionFilter, SignedIn, User
 from gateway.operations.operation import ById, Door, text
 from gateway.operations.rows import Noun, paging, row
 from gateway.records import project
 from gateway.schema import Bounds
 
-Password = Annotated[
-    str,
-    Bounds(MIN_PASSWORD_CHARS, MAX_PASSWORD_CHARS, promise=NOT_ONE_SIGN_REPEATED),
-    "Neither the username nor one character repeated.",
-]
 # The OpenAPI document describes it as required, as it is when nobody signs in.
 END_OF_USER = replace(
     text("user_id", "Whose sessions end. A signed-in user may leave it out to end their own others."), is_required=True
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MakeUser(NewUser):
-    """A user to create, with the bounds of the fields."""
-
-    username: Annotated[
-        str,
-        Bounds(
-            pattern=f"^{USERNAME_PATTERN}$",
-            says="must be 1 to 64 letters, digits or ._@+- and begin with a letter or digit",
-        ),
-    ]
-    password: Password = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatchUser(ChangedUser):
-    """Changes of a user, with the bounds of a password."""
-
-    password: Password | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +149,8 @@ _SESSIONS = Noun(
 
 USER_OPERATIONS = (
     _USERS.list("List the users, oldest first."),
-    _USERS.create(MakeUser, "Create a user: `username`, `password`, `role`."),
-    _USERS.change(PatchUser, "Change `role`, `disabled` or `password`; the last two end the user's sessions."),
+    _USERS.create(NewUser, "Create a user: `username`, `password`, `role`."),
+    _USERS.change(ChangedUser, "Change `role`, `disabled` or `password`; the last two end the user's sessions."),
     _SESSIONS.list(
         "List the live sessions, newest first.",
         takes=SessionFilter,
