@@ -46,10 +46,6 @@ class _Origin(NamedTuple):
     host_header: str
 
 
-class _StaleConnection(Exception):
-    """The upstream had closed a kept connection while our request was on its way."""
-
-
 class Client:
     """Connections to any number of origins, for one event loop.
 
@@ -88,11 +84,16 @@ class Client:
         """
         origin, target = _parse_url(url)
         raw = _render(method, origin, target, headers, body)
-        begun_seconds = Sweep.now_seconds()
-        try:
-            return await self._exchange(origin, method, raw, terms, begun_seconds)
-        except _StaleConnection:
-            return await self._exchange(origin, method, raw, terms, begun_seconds, is_repeated=True)
+        end_seconds = Sweep.now_seconds() + terms.total_seconds
+        idle = self._idle.setdefault((origin, terms.allow_address), [])
+        kept, reply = _take_idle(idle), None
+        if kept is not None:
+            reply = await self._exchange(kept, idle, method, raw, terms, end_seconds)
+        if reply is None:
+            reply = await self._exchange(await self._open(origin, terms), idle, method, raw, terms, end_seconds)
+        if reply is None:
+            raise NoReply("the upstream ended the connection without a reply", was_sent=True)
+        return reply
 
     async def aclose(self) -> None:
         """Close all connections, those in use too."""
@@ -103,47 +104,20 @@ class Client:
         with anyio.move_on_after(1, shield=True):
             await self._sweep.wait_empty()
 
-    # One request on one connection.
-
     async def _exchange(
-        self,
-        origin: _Origin,
-        method: str,
-        raw: bytes,
-        terms: Terms,
-        begun_seconds: float,
-        *,
-        is_repeated: bool = False,
-    ) -> Reply:
-        """Send a request and read the reply. Keeps the connection only after a clean and complete one.
+        self, connection: Connection, idle: list[Connection], method: str, raw: bytes, terms: Terms, end_seconds: float
+    ) -> Reply | None:
+        """Send a request and read the reply; None if the connection ended before its first byte.
 
-        begun_seconds: monotonic, of the request. is_repeated: a kept connection was stale, so open a new one.
-
-        Raises:
-            _StaleConnection: a kept connection ended before the first byte of the reply.
+        The connection goes to `idle` only after a clean and complete reply.
         """
-        end_seconds = begun_seconds + terms.total_seconds
-        first_seconds = begun_seconds + terms.first_byte_seconds
-        idle = self._idle.setdefault((origin, terms.allow_address), [])
-        connection = None if is_repeated else _take_idle(idle)
-        is_kept = connection is not None
-        if connection is None:
-            self._connecting += 1
-            try:
-                await self._make_room()
-                connection = await self._connect(origin, terms)
-            finally:
-                self._connecting -= 1
-            first_seconds = Sweep.now_seconds() + terms.first_byte_seconds
         is_reusable = False
         try:
-            connection.deadline_seconds = min(first_seconds, end_seconds)
+            connection.deadline_seconds = min(Sweep.now_seconds() + terms.first_byte_seconds, end_seconds)
             connection.write(raw)
             data = await connection.read()
             if not data:
-                if is_kept:
-                    raise _StaleConnection
-                raise NoReply("the upstream ended the connection without a reply", was_sent=True)
+                return None
             connection.deadline_seconds = end_seconds
             reply, is_reusable = await _read_reply(connection, data, method, terms.max_reply_bytes)
             return reply
@@ -179,6 +153,14 @@ class Client:
                     return
 
     # Connecting.
+
+    async def _open(self, origin: _Origin, terms: Terms) -> Connection:
+        self._connecting += 1
+        try:
+            await self._make_room()
+            return await self._connect(origin, terms)
+        finally:
+            self._connecting -= 1
 
     async def _connect(self, origin: _Origin, terms: Terms) -> Connection:
         """Connect to the first address of the origin that answers; each gets its share of the time."""

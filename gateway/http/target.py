@@ -13,8 +13,6 @@ from gateway.http.messages import HttpError
 
 ENCODED_SLASH = "%2F"
 _ENCODED_SLASH = re.compile("%2[fF]")
-# No dot at the start of a segment, no escape: nothing to decode and nothing to look at twice.
-_PLAIN_PATH = re.compile(r"(?:/[A-Za-z0-9_~!$&'()*+,;=:@-][A-Za-z0-9._~!$&'()*+,;=:@-]*+)*+/?")
 _PATH = re.compile(r"/(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*+")  # RFC 3986 section 3.3
 _FORBIDDEN_ESCAPE = re.compile(r"%(?:25(?=2[fF])|5[cC]|[01][0-9A-Fa-f]|7[fF])")
 _ABSOLUTE = re.compile(r"(?i:https?)://([^/?#@]+)(/[^#]*)?")
@@ -28,10 +26,6 @@ def split_target(target: str) -> tuple[str, str]:
         HttpError: 400, the target is of another form or its path has more than one reading.
     """
     path, _, query = target.partition("?")
-    if _PLAIN_PATH.fullmatch(path) is not None:
-        if "#" in query:
-            raise _bad_target()
-        return path, query
     if "#" in target or _PATH.fullmatch(path) is None or _FORBIDDEN_ESCAPE.search(path) is not None:
         raise _bad_target()
     try:

@@ -7,7 +7,7 @@ from gateway.domain.addresses import may_connect, may_connect_privately
 from gateway.domain.providers import MAX_PRIORITY, UPSTREAM, Provider, ProviderType
 from gateway.llm.base import Upstream
 from gateway.llm.echo import EchoModel
-from gateway.llm.upstream import HttpUpstream
+from gateway.llm.upstream import HttpUpstream, Terms
 from gateway.settings import Settings
 
 Open = Callable[..., HttpUpstream]
@@ -29,15 +29,18 @@ class Connections:
         settings = self._settings
         is_ours = provider.origin == "settings"
         total_seconds = provider.timeout_seconds
-        return self._open_http(
-            base_url=provider.base_url,
-            api_key=settings.upstream_api_key if is_ours else key,
-            models=settings.upstream_models if is_ours else (),
+        terms = Terms(
             connect_seconds=min(settings.upstream_connect_seconds, total_seconds),
             first_byte_seconds=settings.upstream_first_byte_seconds if is_ours else total_seconds,
             total_seconds=total_seconds,
             max_reply_bytes=settings.upstream_reply_bytes,
             allow_address=may_connect_privately if provider.allow_private else may_connect,
+        )
+        return self._open_http(
+            terms,
+            base_url=provider.base_url,
+            api_key=settings.upstream_api_key if is_ours else key,
+            models=settings.upstream_models if is_ours else (),
         )
 
 

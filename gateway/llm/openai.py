@@ -4,7 +4,7 @@ What is unknown is passed on, and read like everything else: only the words of t
 scan. Shapes: https://platform.openai.com/docs/api-reference/chat.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -121,7 +121,7 @@ class OpenAiDialect:
     def masked_reply(self, reply: Reply, masks: Mapping[str, str]) -> Reply:
         """Return the reply with texts exchanged, and without the log probabilities of choices that were changed."""
         choices = [masked_choice(choice, masks) for choice in _choices(reply)]
-        return reply.with_body({**_masked_object(self.outside(reply), masks), "choices": choices})
+        return self._with_choices(reply, choices, masks)
 
     def withheld(self, reply: Reply, choices: Collection[int], masks: Mapping[str, str]) -> Reply:
         """Return the reply with a notice in place of some choices, and texts exchanged outside of all choices."""
@@ -129,7 +129,12 @@ class OpenAiDialect:
             withheld_choice(choice, index) if index in choices else choice
             for index, choice in enumerate(_choices(reply))
         ]
-        return reply.with_body({**_masked_object(self.outside(reply), masks), "choices": kept})
+        return self._with_choices(reply, kept, masks)
+
+    def _with_choices(self, reply: Reply, choices: Sequence[object], masks: Mapping[str, str]) -> Reply:
+        outside = with_strings(self.outside(reply), masks)
+        assert isinstance(outside, dict)
+        return reply.with_body({**outside, "choices": choices})
 
     def outside(self, reply: Reply) -> dict[str, object]:
         """Return the body of the reply without its choices, in the order of its fields."""
@@ -150,12 +155,6 @@ def _count(usage: Mapping[str, object], name: str) -> int | None:
     """Return a count of tokens: a whole number that is no truth value."""
     value = usage.get(name)
     return min(value, MOST_TOKENS) if type(value) is int and value >= 0 else None
-
-
-def _masked_object(value: dict[str, object], masks: Mapping[str, str]) -> dict[str, object]:
-    masked = with_strings(value, masks)
-    assert isinstance(masked, dict)
-    return masked
 
 
 def _no_completion() -> UpstreamUnavailable:

@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import anyio
 
 from gateway.clock import Clock, Ids
 from gateway.errors import InvalidJson, UpstreamUnavailable
 from gateway.http.client import Client, resolve
-from gateway.http.messages import ClientError, ConnectFailed, NoReply, ReplyTimeout, ReplyTooLarge, Terms
+from gateway.http.messages import ClientError, ConnectFailed, NoReply, ReplyTimeout, ReplyTooLarge
 from gateway.http.messages import Reply as HttpReply
+from gateway.http.messages import Terms as Terms
 from gateway.llm.base import Prompt, Reply, UpstreamFault, UpstreamRefused
 from gateway.llm.openai import OpenAiDialect
 from gateway.llm.own_key import OwnKey
@@ -47,13 +48,14 @@ _TRACEPARENT = re.compile("00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-
 class HttpUpstream:
     """One provider that speaks the dialect at `base_url` (``/v1`` included).
 
-    models: what to list; empty asks the provider, at most once a minute. The last five: see `Terms`.
+    models: what to list; empty asks the provider, at most once a minute.
     """
 
     def __init__(
         self,
         client: Client,
         dialect: OpenAiDialect,
+        terms: Terms,
         *,
         base_url: str,
         clock: Clock,
@@ -61,25 +63,14 @@ class HttpUpstream:
         api_key: str | None = None,
         models: tuple[str, ...] = (),
         user_agent: str = "gateway",
-        connect_seconds: float,
-        first_byte_seconds: float,
-        total_seconds: float,
-        max_reply_bytes: int,
-        allow_address: Callable[[str], bool] | None = None,
     ) -> None:
         self._client = client
         self._dialect = dialect
         self._base_url = base_url.rstrip("/")
         self._clock = clock
         self._ids = ids
-        self._terms = Terms(
-            connect_seconds=connect_seconds,
-            first_byte_seconds=first_byte_seconds,
-            total_seconds=total_seconds,
-            max_reply_bytes=max_reply_bytes,
-            allow_address=allow_address,
-        )
-        self._list_terms = replace(self._terms, max_reply_bytes=MODELS_REPLY_BYTES)
+        self._terms = terms
+        self._list_terms = replace(terms, max_reply_bytes=MODELS_REPLY_BYTES)
         self._names = models
         self._listed: tuple[Mapping[str, object], ...] = ()
         self._listed_until_seconds = float("-inf")
@@ -162,12 +153,12 @@ class HttpUpstream:
         return (("traceparent", f"00-{found[1]}-{span:016x}-{found[2]}"),)
 
 
+@dataclass(frozen=True, slots=True)
 class JsonReader:
     """Reads over the client of this process."""
 
-    def __init__(self, client: Client, *, user_agent: str) -> None:
-        self._client = client
-        self._user_agent = user_agent
+    client: Client
+    user_agent: str
 
     async def get(self, url: str, *, key: str, seconds: float, allow_address: Callable[[str], bool]) -> object:
         """Return the JSON of a good answer. seconds: for all of it. allow_address: of the host's, all must be.
@@ -175,9 +166,9 @@ class JsonReader:
         Raises:
             UpstreamUnavailable: there is none; the message says why, and never repeats the key or the answer.
         """
-        headers = (("accept", "application/json"), ("x-service-key", key), ("user-agent", self._user_agent))
+        headers = (("accept", "application/json"), ("x-service-key", key), ("user-agent", self.user_agent))
         try:
-            reply = await self._client.request(
+            reply = await self.client.request(
                 "GET",
                 url,
                 headers,

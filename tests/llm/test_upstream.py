@@ -6,6 +6,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import AsyncGenerator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,13 @@ import pytest
 from gateway.clock import SystemClock, SystemIds
 from gateway.errors import UpstreamUnavailable
 from gateway.http.client import Client
-from gateway.http.messages import Reply
+from gateway.http.messages import Reply, Terms
 from gateway.llm.base import Prompt, UpstreamRefused
 from gateway.llm.openai import OpenAiDialect
 from gateway.llm.upstream import HttpUpstream
 
 PROMPT = Prompt("m", {"model": "m", "messages": [{"role": "user", "content": "Hello \N{LOCK}"}], "future": [1.5, None]})
-LIMITS = {"connect_seconds": 5, "first_byte_seconds": 5, "total_seconds": 10, "max_reply_bytes": 1 << 20}
+TERMS = Terms(connect_seconds=5, first_byte_seconds=5, total_seconds=10, max_reply_bytes=1 << 20)
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
@@ -51,10 +52,10 @@ def script() -> Iterator[Script]:
         process.kill()
 
 
-def made(client: Any, url: str, **more: Any) -> HttpUpstream:
+def made(client: Any, url: str, terms: Terms = TERMS, **more: Any) -> HttpUpstream:
     clock = SystemClock()
-    more = {"api_key": "sk-of-the-gateway", **LIMITS, **more}
-    return HttpUpstream(client, OpenAiDialect(), base_url=url, clock=clock, ids=SystemIds(clock), **more)
+    more = {"api_key": "sk-of-the-gateway", **more}
+    return HttpUpstream(client, OpenAiDialect(), terms, base_url=url, clock=clock, ids=SystemIds(clock), **more)
 
 
 @pytest.fixture
@@ -99,7 +100,9 @@ async def test_a_long_reply_is_said_to_be_large(script: Script, mode: str, is_la
     client = Client()
     try:
         script.mode(mode, megabytes=1)
-        assert (await made(client, script.url + "/v1", max_reply_bytes=1 << 24).complete(PROMPT)).is_large is is_large
+        assert (
+            await made(client, script.url + "/v1", replace(TERMS, max_reply_bytes=1 << 24)).complete(PROMPT)
+        ).is_large is is_large
     finally:
         await client.aclose()
 
@@ -161,7 +164,9 @@ async def test_a_hanging_upstream_is_given_up(script: Script) -> None:
     script.mode("hang")
     client = Client(sweep_seconds=0.05)
     with pytest.raises(UpstreamUnavailable, match="in time"):
-        await made(client, script.url + "/v1", first_byte_seconds=0.2, total_seconds=0.4).complete(PROMPT)
+        await made(client, script.url + "/v1", replace(TERMS, first_byte_seconds=0.2, total_seconds=0.4)).complete(
+            PROMPT
+        )
     await client.aclose()
 
 
