@@ -150,9 +150,6 @@ class Rules:
             self._indexes.setdefault(key, _EntryIndex(entry.subject)).add(entry)
         self.has = frozenset(entry.subject for entry in self._entries)
 
-    def __bool__(self) -> bool:
-        return bool(self._entries)
-
     def later(self, now_at: int) -> "Rules":
         return Rules(self._entries, now_at)
 

@@ -1,14 +1,14 @@
 """Apply the access list: refuse requests, and count the hits of the entries. Changes no entry.
 
 The list is indexed once. It is read again when the store's generation moves or an entry expires, so a change applies in
-every process from its next request on. An empty list costs one attribute test a request.
+every process from its next request on.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from gateway.clock import Clock
-from gateway.domain.access_list import OF_REQUEST, AccessEntry, Decision, Rules, Subject
+from gateway.domain.access_list import AccessEntry, Decision, Rules, Subject
 from gateway.domain.hosts import linked_hosts, named_hosts
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import AccessDenied
@@ -34,10 +34,7 @@ class EntryDenied(AccessDenied):
 
 
 class AccessGuard:
-    """The access list of this process.
-
-    rules: None without entries. Authentication calls `refresh` when the generation has moved, before any check.
-    """
+    """The access list of this process. Authentication calls `refresh` when the generation has moved."""
 
     def __init__(self, *, store: Store, clock: Clock) -> None:
         self._store = store
@@ -45,20 +42,18 @@ class AccessGuard:
         self._hits: Counter[str] = Counter()
         self._offload = ThreadOffload()
         self._versions: tuple[tuple[str, int], ...] = ()
-        self.rules: Rules | None = None
+        self.rules = Rules((), 0)
 
     def refresh(self) -> None:
         """Read the entries again if one was changed: changes of other things move the generation as well."""
         entries = self._store.db.read_now(self._changed)
         if entries is not None:
-            self.rules = Rules(entries, self._clock.now_at()) or None
+            self.rules = Rules(entries, self._clock.now_at())
             self._versions = tuple((entry.id, entry.version) for entry in entries)
 
     def check_caller(self, principal: Principal, context: RequestContext) -> None:
         """Check the address and the key of a request. Raises EntryDenied."""
         rules = self._rules()
-        if rules is None or rules.has.isdisjoint(OF_REQUEST):
-            return
         self._check(rules, Subject.ADDRESS, context.ip or "", principal, None)
         self._check(rules, Subject.KEY, principal.id, principal, None)
 
@@ -68,8 +63,6 @@ class AccessGuard:
         Raises EntryDenied; its `param` names what is denied.
         """
         rules = self._rules()
-        if rules is None:
-            return
         self._check(rules, Subject.MODEL, prompt.model, principal, "model")
         self._check(rules, Subject.AGENT, agent, principal, None)
         if Subject.TOOL in rules.has:
@@ -80,7 +73,7 @@ class AccessGuard:
     def usable(self, principal: Principal, providers: Sequence[ProviderConnection]) -> Sequence[ProviderConnection]:
         """Return those of `providers` that a caller may use. Raises EntryDenied if there is none."""
         rules = self._rules()
-        if rules is None or Subject.PROVIDER not in rules.has:
+        if Subject.PROVIDER not in rules.has:
             return providers
         found: list[ProviderConnection] = []
         denied: list[EntryDenied] = []
@@ -96,8 +89,7 @@ class AccessGuard:
 
     def may_use(self, principal: Principal, subject: Subject, value: str) -> bool:
         """Return whether a caller may use a model or provider. Counts no hit."""
-        rules = self._rules()
-        return rules is None or rules.decide(subject, value, principal.id).is_allowed
+        return self._rules().decide(subject, value, principal.id).is_allowed
 
     async def check_reply(self, principal: Principal, reply: Reply, dialect: OpenAiDialect) -> None:
         """Check the tool calls and the links of a reply.
@@ -107,8 +99,6 @@ class AccessGuard:
             UpstreamUnavailable: the reply is too large to be searched.
         """
         rules = self._rules()
-        if rules is None:
-            return
         if Subject.TOOL in rules.has:
             for tool in called_tools(reply.body):
                 self._check(rules, Subject.TOOL, tool, principal, None)
@@ -131,10 +121,9 @@ class AccessGuard:
         repository = self._store.access_list
         return None if repository.versions(tx) == self._versions else repository.all(tx)
 
-    def _rules(self) -> Rules | None:
-        now_at = self._clock.now_at()
-        if self.rules is not None and now_at >= self.rules.until_at:
-            self.rules = self.rules.later(now_at) or None
+    def _rules(self) -> Rules:
+        if (now_at := self._clock.now_at()) >= self.rules.until_at:
+            self.rules = self.rules.later(now_at)
         return self.rules
 
     def _check(self, rules: Rules, subject: Subject, value: str, principal: Principal, param: str | None) -> None:

@@ -12,14 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from gateway.clock import Clock, Ids
-from gateway.domain.audit import (
-    AuditEvent,
-    AuditFilter,
-    ChainHead,
-    ChainReport,
-    Outcome,
-    check_links,
-)
+from gateway.domain.audit import AuditEvent, AuditFilter, ChainHead, ChainReport, Outcome, check_links
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import AuditUnavailable

@@ -73,6 +73,10 @@ class Revival(Generic[T]):
         """Whether the present database refuses it altogether."""
         return any(change.what == "status" for change in self.changes)
 
+    def shown(self, *names: str) -> Mapping[str, object]:
+        """Return these fields of the record, and the changes."""
+        return {name: getattr(self.record, name) for name in names} | {"changes": [*map(asdict, self.changes)]}
+
 
 @dataclass(frozen=True, slots=True)
 class Revivals:
@@ -90,19 +94,8 @@ class Revivals:
     def shown(self) -> Mapping[str, object]:
         """Return the form for the output and the audit log."""
         return {
-            "keys": [
-                {
-                    "id": one.record.id,
-                    "name": one.record.name,
-                    "prefix": one.record.prefix,
-                    "changes": [*map(asdict, one.changes)],
-                }
-                for one in self.keys
-            ],
-            "users": [
-                {"id": one.record.id, "username": one.record.username, "changes": [*map(asdict, one.changes)]}
-                for one in self.users
-            ],
+            "keys": [one.shown("id", "name", "prefix") for one in self.keys],
+            "users": [one.shown("id", "username") for one in self.users],
             "kept_out": self.are_kept_out,
             "known": self.is_known,
             "differ": dict(self.rules),

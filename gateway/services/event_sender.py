@@ -14,15 +14,7 @@ import anyio
 
 from gateway.clock import Clock
 from gateway.domain.audit import AuditFilter
-from gateway.domain.event_outputs import (
-    MAX_WAITING,
-    REOPENED,
-    EventOutput,
-    OutEvent,
-    from_alert,
-    from_audit,
-    is_wanted,
-)
+from gateway.domain.event_outputs import MAX_WAITING, REOPENED, EventOutput, OutEvent, from_alert, from_audit, is_wanted
 from gateway.log import Log
 from gateway.metrics import Metrics
 from gateway.outputs.delivery import Delivery, DeliveryFailed

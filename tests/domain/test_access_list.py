@@ -49,7 +49,7 @@ def takes(entry_type: EntryType, text: str) -> bool:
 
 def test_without_an_entry_everything_passes() -> None:
     rules = Rules([], NOW)
-    assert not rules
+    assert not rules.has
     assert all(passes(rules, subject, "anything") for subject in Subject)
 
 
