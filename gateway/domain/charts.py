@@ -1,7 +1,7 @@
 """Bar and line charts as SVG text, for paper and screens. Pure; no scripts, no external resources."""
 
 from collections.abc import Sequence
-from itertools import cycle
+from itertools import cycle, groupby
 
 from gateway.domain.tables import html_cell, shown
 
@@ -121,10 +121,5 @@ def _short(value: float) -> str:
 
 
 def _runs(values: Sequence[float | None]) -> list[list[tuple[int, float]]]:
-    runs: list[list[tuple[int, float]]] = [[]]
-    for number, value in enumerate(values):
-        if value is None:
-            runs.append([])
-        else:
-            runs[-1].append((number, value))
-    return [run for run in runs if run]
+    groups = groupby(enumerate(values), key=lambda pair: pair[1] is None)
+    return [[(number, value or 0.0) for number, value in group] for is_gap, group in groups if not is_gap]

@@ -75,9 +75,3 @@ class Circuit:
         if not self.has_answered:
             return ProviderStatus.UNTESTED
         return ProviderStatus.DEGRADED if self.failures else ProviderStatus.HEALTHY
-
-
-NEW = Circuit()
-"""Before the first request."""
-WORKING = Circuit(has_answered=True)
-"""After a success."""

@@ -111,9 +111,5 @@ class ChangedKey:
 class CreatedKey:
     """A new key and its record. The gateway returns it once and stores it nowhere."""
 
-    key: str
+    key: str = field(repr=False)
     record: KeyRecord
-
-    def __repr__(self) -> str:
-        """Omit the key, so that it cannot enter a log line."""
-        return f"CreatedKey(record={self.record!r})"

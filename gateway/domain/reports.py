@@ -139,11 +139,8 @@ class ReportSchedule:
 
 def bucket_ms(since_at: int, until_at: int) -> int:
     """Return the interval of one point in a chart, chosen so that a chart has at most about 60 points."""
-    span = until_at - since_at
-    for step in (3_600_000, 6 * 3_600_000, DAY_MS, 7 * DAY_MS, 30 * DAY_MS):
-        if span <= 60 * step:
-            return step
-    return 365 * DAY_MS
+    steps = (3_600_000, 6 * 3_600_000, DAY_MS, 7 * DAY_MS, 30 * DAY_MS)
+    return next((step for step in steps if until_at - since_at <= 60 * step), 365 * DAY_MS)
 
 
 def filled(

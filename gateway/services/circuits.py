@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from gateway.clock import Clock
 from gateway.domain.alerts import AlertSource
-from gateway.domain.circuits import NEW, WORKING, Circuit, ProviderStatus
+from gateway.domain.circuits import Circuit, ProviderStatus
 from gateway.domain.providers import Provider
 from gateway.log import Log
 from gateway.services.alerts import Alerts
@@ -30,7 +30,7 @@ class Circuits:
 
     def circuit(self, provider: Provider) -> Circuit:
         """Return the circuit of a provider as it is now."""
-        return self._circuits.get((provider.id, provider.version), NEW)
+        return self._circuits.get((provider.id, provider.version), Circuit())
 
     def status(self, provider: Provider) -> ProviderStatus:
         """Return how a provider is."""
@@ -62,7 +62,7 @@ class Circuits:
     def succeeded(self, provider: Provider) -> None:
         """Note a good answer. One that follows an opening, also of an earlier process, ends the alert."""
         before = self.circuit(provider)
-        self._note(provider, WORKING)
+        self._note(provider, Circuit(has_answered=True))
         if before.is_open:
             self._log.info("provider_recovered", provider=provider.name)
         if before.is_open or not before.has_answered:

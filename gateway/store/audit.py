@@ -58,9 +58,7 @@ SET_HEAD = """
         ON CONFLICT (instance_id) DO UPDATE SET seq = excluded.seq, hash = excluded.hash
 """
 BEGINNING = "SELECT first_seq - 1 AS seq, first_prev_hash AS hash FROM audit_heads WHERE instance_id = :instance_id"
-INSTANCES = """
-    SELECT instance_id FROM audit_heads UNION SELECT DISTINCT instance_id FROM audit_events ORDER BY 1
-"""
+INSTANCES = "SELECT instance_id FROM audit_heads UNION SELECT DISTINCT instance_id FROM audit_events ORDER BY 1"
 HASH_AT = "SELECT hash FROM audit_events WHERE instance_id = :instance_id AND seq = :seq"
 # The value that most events have in a column, which its index leaves out. A search for another value also says that
 # the column differs from this one, so that the database can use the index.
@@ -76,9 +74,7 @@ OLDEST = """
      WHERE instance_id = :instance_id AND seq > :seq ORDER BY seq LIMIT :limit
 """
 PRUNE = "DELETE FROM audit_events WHERE instance_id = :instance_id AND seq <= :seq"
-BEGIN_AFTER = """
-    UPDATE audit_heads SET first_seq = :seq + 1, first_prev_hash = :hash WHERE instance_id = :instance_id
-"""
+BEGIN_AFTER = "UPDATE audit_heads SET first_seq = :seq + 1, first_prev_hash = :hash WHERE instance_id = :instance_id"
 # Two halves, because each can use an index of its own and an OR could use neither.
 OF_REQUEST = """
     position IN (SELECT position FROM audit_events WHERE request_id = :request_id
@@ -133,7 +129,7 @@ class AuditRepository(PositionedTable[AuditEvent]):
 
     def first_at(self, tx: Transaction) -> int | None:
         """Return the time of the oldest event that is kept."""
-        rows = tx.query("SELECT occurred_at, position FROM audit_events ORDER BY position LIMIT 1")
+        rows = tx.query("SELECT occurred_at FROM audit_events ORDER BY position LIMIT 1")
         return int(rows[0]["occurred_at"]) if rows else None
 
     def hash_at(self, tx: Transaction, instance_id: str, seq: int) -> str | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gateway.domain.budgets import Budget, Hold, Override, Period, Standing, period_of
+from gateway.domain.budgets import Budget, Hold, Override, Standing, period_of
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Row, Transaction
 from gateway.store.table import AuthorityTable
@@ -67,7 +67,12 @@ class BudgetRepository(AuthorityTable[Budget]):
         return super().remove(tx, key)
 
     def standing(self, tx: Transaction, budget: Budget, at: int) -> Standing:
-        return self._standing(tx, budget, period_of(budget.window, at))
+        period = period_of(budget.window, at)
+        rows = tx.query(OF_PERIOD, {"budget_id": budget.id, "begins_at": period.begins_at})
+        if not rows:
+            return Standing(budget, period)
+        row = rows[0]
+        return Standing(budget, period, row["spent"], row["reserved"], row["soft_at"], row["exceeded_at"], True)
 
     def reserve(self, tx: Transaction, hold_id: str, standing: Standing, amount: int, *, now_at: int) -> bool:
         """Hold `amount` of a budget under `hold_id` and return whether it is the first hold of the period.
@@ -100,7 +105,7 @@ class BudgetRepository(AuthorityTable[Budget]):
         if not tx.execute(MOVE, period | {"spent": amount, "reserved": 0}):
             tx.execute(BEGIN_PERIOD, period)
             tx.execute(MOVE, period | {"spent": amount, "reserved": 0})
-        return self._standing(tx, budget, period_of(budget.window, begins_at))
+        return self.standing(tx, budget, begins_at)
 
     def mark_alerted(self, tx: Transaction, standing: Standing, *, is_soft: bool, now_at: int) -> None:
         """Record that an alert about the limit, or the soft limit, was raised in this period."""
@@ -112,13 +117,6 @@ class BudgetRepository(AuthorityTable[Budget]):
     def orphans(self, tx: Transaction, *, before: int, limit: int) -> Sequence[str]:
         """Return ids of holds that were taken before `before` and never released."""
         return [row["id"] for row in tx.query(ORPHANS, {"before": before, "limit": limit})]
-
-    def _standing(self, tx: Transaction, budget: Budget, period: Period) -> Standing:
-        rows = tx.query(OF_PERIOD, {"budget_id": budget.id, "begins_at": period.begins_at})
-        if not rows:
-            return Standing(budget, period)
-        row = rows[0]
-        return Standing(budget, period, row["spent"], row["reserved"], row["soft_at"], row["exceeded_at"], True)
 
 
 def _period_of(standing: Standing) -> dict[str, object]:

@@ -28,9 +28,7 @@ NOTE_RUNNING = """
     INSERT INTO running_gateways (instance_id, seen_at, facts) VALUES (:id, :seen_at, :facts)
         ON CONFLICT (instance_id) DO UPDATE SET seen_at = excluded.seen_at, facts = excluded.facts
 """
-NEWEST_RUNNING = """
-    SELECT instance_id, facts FROM running_gateways WHERE seen_at >= :since ORDER BY seen_at DESC LIMIT 1
-"""
+NEWEST_RUNNING = "SELECT facts FROM running_gateways WHERE seen_at >= :since ORDER BY seen_at DESC LIMIT 1"
 
 
 class InstanceRepository(Table[Heartbeat]):

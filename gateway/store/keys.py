@@ -13,10 +13,7 @@ REVOKE = """
     UPDATE api_keys SET revoked_at = :revoked_at, version = version + 1
      WHERE id = :id AND (revoked_at IS NULL OR revoked_at > :now_at)
 """
-MARK_FIRST_USED = """
-    UPDATE api_keys SET last_used_at = :now_at
-     WHERE id = :id AND last_used_at IS NULL
-"""
+MARK_FIRST_USED = "UPDATE api_keys SET last_used_at = :now_at WHERE id = :id AND last_used_at IS NULL"
 MARK_USED = """
     UPDATE api_keys SET last_used_at = :now_at
      WHERE id = :id AND (last_used_at IS NULL OR last_used_at < :now_at)

@@ -1,6 +1,5 @@
 """Single values that belong to the database as a whole."""
 
-from gateway.clock import Ids
 from gateway.store.database import Transaction
 
 SET = """
@@ -15,7 +14,8 @@ AUTHORITY = "authority"
 """The name of the number of transactions that changed authority, which is missing before the first one."""
 ORIGIN = "origin"
 """The name of the origin of the data in this database, which is missing for production."""
-_INSTANCE_ID = "instance_id"
+INSTANCE_ID = "instance_id"
+"""The name of the id under which this database's gateway writes its audit chain."""
 
 
 class MetaRepository:
@@ -27,11 +27,3 @@ class MetaRepository:
 
     def set(self, tx: Transaction, name: str, value: str) -> None:
         tx.execute(SET, {"name": name, "value": value})
-
-    def instance_id(self, tx: Transaction, ids: Ids) -> str:
-        """Return the id under which this database's gateway writes its audit chain, made the first time."""
-        known = self.get(tx, _INSTANCE_ID)
-        if known is None:
-            known = ids.new("ins")
-            self.set(tx, _INSTANCE_ID, known)
-        return known

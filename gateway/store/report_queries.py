@@ -28,7 +28,6 @@ _COUNTS = f"""
 _COUNT_COLUMNS = "requests, blocked, reviewed, tokens, cost:usd"
 _SEEN = "FROM alerts WHERE last_seen_at >= :since AND last_seen_at < :until"
 _EVENTS = "FROM audit_events WHERE occurred_at >= :since AND occurred_at < :until"
-_BY_DAY = "occurred_at - occurred_at % :step"
 _ACTIVE = "status IN ('open', 'acknowledged', 'investigating')"
 
 
@@ -53,6 +52,11 @@ class Query:
 
 def _now(about: str, sql: str, named: str, most: int = MOST_ROWS) -> Query:
     return Query(about, sql, named, is_current=True, most=most)
+
+
+def _timed(about: str, rest: str, named: str) -> Query:
+    sql = f"SELECT occurred_at - occurred_at % :step AS at, {rest} GROUP BY 1 ORDER BY 1"
+    return Query(f"{about}, by time", sql, f"time:time, {named}", most=5000)
 
 
 def _grouped(noun: str, column: str) -> Query:
@@ -87,26 +91,18 @@ _TRAFFIC_QUERIES = {
             {_TRAFFIC}""",
         f"{_COUNT_COLUMNS}, failed (5xx), agents, keys, models",
     ),
-    "by_time": Query(
-        "requests of the traffic table, by time",
-        f"""SELECT {_BY_DAY} AS at, COUNT(*), {_BLOCKED}, {_REVIEWED}
-            {_TRAFFIC} GROUP BY 1 ORDER BY 1""",
-        "time:time, requests, blocked, reviewed",
-        most=5000,
+    "by_time": _timed(
+        "requests of the traffic table",
+        f"COUNT(*), {_BLOCKED}, {_REVIEWED} {_TRAFFIC}",
+        "requests, blocked, reviewed",
     ),
-    "threats_by_time": Query(
-        "requests with BLOCK or REVIEW, by time",
-        f"""SELECT {_BY_DAY} AS at, {_BLOCKED}, {_REVIEWED}
-            {_TRAFFIC} AND verdict <> 'ALLOW' GROUP BY 1 ORDER BY 1""",
-        "time:time, blocked, reviewed",
-        most=5000,
+    "threats_by_time": _timed(
+        "requests with BLOCK or REVIEW",
+        f"{_BLOCKED}, {_REVIEWED} {_TRAFFIC} AND verdict <> 'ALLOW'",
+        "blocked, reviewed",
     ),
-    "cost_by_time": Query(
-        "cost of the requests that have a price, by time",
-        f"""SELECT {_BY_DAY} AS at, COALESCE(SUM(cost_microusd), 0) / 1000000.0
-            {_TRAFFIC} GROUP BY 1 ORDER BY 1""",
-        "time:time, cost:usd",
-        most=5000,
+    "cost_by_time": _timed(
+        "cost of the requests that have a price", f"COALESCE(SUM(cost_microusd), 0) / 1000000.0 {_TRAFFIC}", "cost:usd"
     ),
     "times": Query(
         "mean and longest time of the requests; overhead is the gateway's own share",
@@ -277,8 +273,8 @@ _RECORD_QUERIES = {
     ),
     "course": Query(
         "posture and threat score as noted every five minutes, the mean of each span",
-        f"""SELECT {_BY_DAY} AS at, AVG(posture_score), AVG(threat_score) FROM posture_points
-             WHERE occurred_at >= :since AND occurred_at < :until GROUP BY 1 ORDER BY 1""",  # noqa: S608
+        """SELECT occurred_at - occurred_at % :step AS at, AVG(posture_score), AVG(threat_score) FROM posture_points
+             WHERE occurred_at >= :since AND occurred_at < :until GROUP BY 1 ORDER BY 1""",
         "time:time, posture:score, threat:score",
         most=5000,
         has_gaps=True,

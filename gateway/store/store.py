@@ -19,7 +19,7 @@ from gateway.store.generation import Generation
 from gateway.store.headfile import HeadFile
 from gateway.store.keyfile import KeyFile
 from gateway.store.keys import KeyRepository
-from gateway.store.meta import ORIGIN, MetaRepository
+from gateway.store.meta import INSTANCE_ID, ORIGIN, MetaRepository
 from gateway.store.migrations import MIGRATIONS, migrate, prepare, schema_number
 from gateway.store.old_redo import commit_old_redo
 from gateway.store.sessions import SessionRepository, SignInFailureRepository
@@ -152,7 +152,10 @@ def _settle(store: Store, ids: Ids, log: Log) -> Callable[[Transaction], str]:
     """Return the work that gives the database its id and compares the end of its chain with the file beside it."""
 
     def work(tx: Transaction) -> str:
-        instance_id = store.meta.instance_id(tx, ids)
+        instance_id = store.meta.get(tx, INSTANCE_ID)
+        if instance_id is None:
+            instance_id = ids.new("ins")
+            store.meta.set(tx, INSTANCE_ID, instance_id)
         store.traffic.origin = store.meta.get(tx, ORIGIN) or store.traffic.origin
         noted = store.headfile.read(instance_id)
         if noted is not None and store.audit.hash_at(tx, instance_id, noted.seq) != noted.hash:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from gateway.domain.access_list import MAX_ENTRY_LIMIT, AccessEntry, EntryFilter
 from gateway.domain.agents import AgentRecord
 from gateway.domain.event_outputs import EventOutput
+from gateway.domain.paging import MAX_INTEGER
 from gateway.domain.policies import PolicyRecord, RuleOverride
 from gateway.domain.posture import KEPT_RUNS, MAX_RUNS, Check, PosturePoint, TrustAudit
 from gateway.domain.prices import Price
@@ -19,7 +20,7 @@ from gateway.domain.users import User
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.filters import Where
-from gateway.store.table import AuthorityTable, Codec, Table, json_records
+from gateway.store.table import AuthorityTable, Codec, PositionedTable, Table, json_records
 from gateway.strict_json import json_text
 
 _PRICES = Codec(
@@ -123,7 +124,7 @@ UNKNOWN_OF_KEY = """
 """
 
 
-class AgentRepository(Table[AgentRecord]):
+class AgentRepository(PositionedTable[AgentRecord]):
     """The agents. `decide` changes what an agent may do; `change` writes the rest, which the gateway has seen."""
 
     def __init__(self) -> None:
@@ -133,8 +134,7 @@ class AgentRepository(Table[AgentRecord]):
         tx.change(self.update_sql, self.params(record))
 
     def positions(self, tx: Transaction) -> tuple[tuple[int, AgentRecord], ...]:
-        rows = tx.query(f"SELECT position, {self.names} FROM agents ORDER BY position DESC")  # noqa: S608
-        return tuple((int(row["position"]), self.record(row)) for row in rows)
+        return self.after(tx, 0, limit=MAX_INTEGER)[::-1]
 
     def by_name(self, tx: Transaction, folded: str) -> AgentRecord | None:
         return self.one(tx, "WHERE folded = :folded", folded=folded)

@@ -50,14 +50,6 @@ class PendingWrite:
     error: BaseException | None = None
     is_abandoned: bool = False
 
-    def deliver(self) -> None:
-        if self.future is None or self.future.done():  # the caller is gone
-            return
-        if self.error is not None:
-            self.future.set_exception(self.error)
-        else:
-            self.future.set_result(self.result)
-
     def give_up(self) -> None:
         """Refuse a write that the disk has kept waiting for too long."""
         self.is_abandoned = True
@@ -203,5 +195,11 @@ class Writer:
 
 
 def _deliver(group: Sequence[PendingWrite]) -> None:
+    """Give the outcomes to the callers, in their event loop."""
     for write in group:
-        write.deliver()
+        if write.future is None or write.future.done():  # the caller is gone
+            continue
+        if write.error is not None:
+            write.future.set_exception(write.error)
+        else:
+            write.future.set_result(write.result)

@@ -1,6 +1,6 @@
 """The circuit of a provider, moment by moment."""
 
-from gateway.domain.circuits import WORKING, Circuit, ProviderStatus
+from gateway.domain.circuits import Circuit, ProviderStatus
 
 
 def opened(at_seconds: float = 0.0) -> Circuit:
@@ -16,7 +16,7 @@ def test_it_opens_at_the_fifth_failure_in_a_row_and_at_none_before() -> None:
         circuit = circuit.failed(0)
     assert circuit.may_pass(0) and circuit.status(0) is ProviderStatus.DEGRADED
     assert not circuit.failed(0).may_pass(0)
-    again = WORKING.failed(0)
+    again = Circuit(has_answered=True).failed(0)
     assert again.may_pass(0) and again.failures == 1, "a success begins the row anew"
 
 
@@ -48,4 +48,4 @@ def test_late_failures_of_requests_from_before_do_not_lengthen_the_pause() -> No
 
 def test_nobody_knows_how_a_provider_is_that_was_never_asked() -> None:
     assert Circuit().status(0) is ProviderStatus.UNTESTED
-    assert WORKING.status(0) is ProviderStatus.HEALTHY
+    assert Circuit(has_answered=True).status(0) is ProviderStatus.HEALTHY
