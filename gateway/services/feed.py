@@ -60,12 +60,10 @@ class Feed:
             raise
 
     def leave(self, watcher: Watcher) -> None:
-        """Remove a watcher."""
         if watcher in self._watchers:
             self._watchers.remove(watcher)
 
     async def publish(self) -> None:
-        """Send the new items to the watchers."""
         sent = self._sent
         if not self._watchers or sent is None:
             return

@@ -36,14 +36,11 @@ class FirstCredentials:
     api_key: str
 
     def lines(self) -> str:
-        """Return the text of the file."""
         return f"username: {self.username}\npassword: {self.password}\napi_key: {self.api_key}\n"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class FirstStart:
-    """Makes the first credentials."""
-
     store: Store
     clock: Clock
     ids: Ids
@@ -147,7 +144,6 @@ def discard(folder: str) -> None:
 
 
 def _reserve(folder: str, first: FirstCredentials) -> None:
-    """Write the credentials and sync them to disk."""
     path = os.path.join(folder, RESERVED)
     try:
         discard(folder)  # of a start that was cut off before its commit

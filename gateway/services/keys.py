@@ -24,8 +24,6 @@ from gateway.strict_json import LAST_AT
 
 
 class Keys(Resource[KeyRecord]):
-    """The API keys of this gateway."""
-
     noun, nouns = "API key", "API keys"
     resource_type = "api_key"
     repository = "keys"
@@ -158,7 +156,6 @@ class Keys(Resource[KeyRecord]):
         return after
 
     def _record(self, principal: Principal, key: str, **fields: Any) -> KeyRecord:
-        """Return the record of a new key. fields: checked."""
         key_id = self.ids.new("key")
         return KeyRecord(
             **{"lineage": key_id} | fields,
@@ -206,7 +203,6 @@ def _same_lifetime(old: KeyRecord, now_at: int) -> int | None:
 
 
 def _in_order(scopes: Collection[Scope]) -> tuple[Scope, ...]:
-    """Return the scopes without repetition, in the order of their definition."""
     return tuple(scope for scope in Scope if scope in scopes)
 
 

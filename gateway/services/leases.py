@@ -9,8 +9,6 @@ from gateway.store.store import Store
 
 
 class Leases:
-    """The leases of this process."""
-
     def __init__(self, *, store: Store, clock: Clock, ids: Ids) -> None:
         self._store = store
         self._clock = clock

@@ -21,8 +21,6 @@ _BY_ANOTHER = "An earlier acceptance already covers what this one could."
 
 @dataclass(frozen=True, slots=True)
 class RuleShare:
-    """The share of a rule in a score."""
-
     rule: str
     score: int
 
@@ -116,7 +114,6 @@ def _direction(found: Mapping[str, object]) -> object:
 
 
 def _has(results: Sequence[ScanResult], made: RiskAcceptance) -> bool:
-    """Return whether an acceptance covers one of the findings."""
     return any(one.accepted == made.id for result in results for one in result.detections)
 
 

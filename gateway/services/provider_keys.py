@@ -114,7 +114,6 @@ class ProviderKeys:
             raise KeyMissing(f"The file of API keys cannot be read ({error.strerror}).") from error
 
     def _read_file(self, path: str) -> str:
-        """Return the text of a small regular file whose path was checked."""
         # O_NONBLOCK: do not wait for the other end of a pipe. O_NOFOLLOW: the checked path has no link.
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
         try:

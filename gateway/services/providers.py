@@ -95,8 +95,6 @@ class ChangedProvider:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewProvider(ChangedProvider):
-    """A provider to create."""
-
     name: PlainName
     type: ProviderType = ProviderType.OPENAI
     api_key: Key | None = field(default=None, repr=False)

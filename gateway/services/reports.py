@@ -52,8 +52,6 @@ class NewReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSchedule:
-    """A schedule to create."""
-
     type: ReportType
     every: Every
     format: ReportFormat = ReportFormat.HTML
@@ -73,8 +71,6 @@ class ChangedSchedule:
 
 @dataclass(frozen=True, slots=True)
 class MadeReport:
-    """A report and its document."""
-
     report: Report
     document: str
 
@@ -191,8 +187,6 @@ class Reports(Resource[Report]):
 
 
 class ReportSchedules(Resource[ReportSchedule]):
-    """The schedules of reports."""
-
     noun, nouns = "schedule", "schedules"
     resource_type = "report_schedule"
     repository = "report_schedules"
@@ -222,7 +216,6 @@ class ReportSchedules(Resource[ReportSchedule]):
 
 
 def _check_may_see(principal: Principal, kind: ReportType) -> None:
-    """Refuse a report that shows data which the caller could not read elsewhere."""
     missing = sorted(REPORT_NEEDS.get(kind, frozenset()) - principal.permissions)
     if missing:
         raise PermissionDenied(f"A report of the type {kind.value} needs {', '.join(missing)} as well.", param="type")

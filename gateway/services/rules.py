@@ -63,7 +63,6 @@ class RuleInUse:
         return (self.override.severity if self.override else None) or self.rule.severity
 
     def shown(self) -> dict[str, object]:
-        """Return the fields that go into audit events."""
         return {"enabled": self.enabled, "severity": self.severity.value}
 
 

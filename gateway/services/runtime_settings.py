@@ -37,8 +37,6 @@ class SettingView:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RuntimeSettings:
-    """Lists the settings and changes those of `CHANGEABLE`."""
-
     store: Store
     audit: Audit
     settings: Settings
@@ -49,7 +47,6 @@ class RuntimeSettings:
         return int(getattr(self.settings, name)) if changed is None else changed
 
     def days(self, tx: Transaction) -> Days:
-        """Return the retention in effect."""
         return Days(*(self.value(tx, f"retention_{name}_days") for name in ("traffic", "alerts", "audit")))
 
     async def list(self) -> tuple[SettingView, ...]:

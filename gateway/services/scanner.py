@@ -131,7 +131,6 @@ class CleanTexts:
         return True
 
     def add(self, digests: Sequence[bytes]) -> None:
-        """Remember texts that were found clean."""
         for digest in digests:
             self._known[digest] = None
         while len(self._known) > MOST_TEXTS:

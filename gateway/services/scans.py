@@ -166,7 +166,6 @@ class Scans:
     async def _scanned(
         self, command: ScanText, policy: ShieldPolicy, *, owner: str = "", accept: Accept | None = None
     ) -> tuple[ScanResult, int]:
-        """Return the result of a scan, and how many microseconds it took."""
         text = command.text
         if len(text) > self.max_text_chars:
             limit = f"{self.max_text_chars} characters, the limit that {named('max_text_chars')} sets"

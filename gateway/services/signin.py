@@ -33,8 +33,6 @@ class NewSession:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SignIn:
-    """The sessions of this gateway."""
-
     store: Store
     clock: Clock
     ids: Ids
@@ -123,7 +121,6 @@ class SignIn:
             return await self._set_password(found, await self.passwords.hash(new), origin, context)
 
     async def page(self, wanted: SessionFilter) -> Page[SignedIn]:
-        """List the live sessions, newest first."""
         now_at = self.clock.now_at()
         return await self.store.db.read(lambda tx: self.store.sessions.page(tx, wanted, now_at=now_at))
 

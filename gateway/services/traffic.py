@@ -132,7 +132,6 @@ class Traffic:
         self._is_keeping_up = False
 
     async def page(self, wanted: TrafficFilter) -> Page[TrafficRow]:
-        """List rows, newest first."""
         return await self._store.db.read(lambda tx: self._store.traffic.page(tx, wanted))
 
     async def show(self, id: str, shield: Shield, *, with_full: bool) -> TrafficDetail:
