@@ -39,11 +39,7 @@ class Feed:
         self._sent: News | None = None
 
     async def join(self, watcher: Watcher) -> None:
-        """Add a watcher, which receives every item from now on.
-
-        Raises:
-            Overloaded: too many watchers in total, or of this principal.
-        """
+        """Add a watcher, which receives every item from now on. Raises Overloaded if there are too many."""
         own = sum(1 for one in self._watchers if one.principal.id == watcher.principal.id)
         if len(self._watchers) >= MOST_WATCHERS or own >= MOST_OF_ONE:
             raise Overloaded("Too many pages are open that show what happens; close some.", retry_after_seconds=10)

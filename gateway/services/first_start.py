@@ -113,11 +113,7 @@ def _refuse_other(folder: str) -> None:
 
 
 def publish(folder: str) -> str:
-    """Give the written credentials their name, and return the path.
-
-    Raises:
-        SetupError: another file has that name by now. The message says where the credentials are.
-    """
+    """Give the written credentials their name, and return the path. Raises SetupError if another file has it by now."""
     reserved, path = os.path.join(folder, RESERVED), os.path.join(folder, FILE)
     try:
         try:

@@ -135,18 +135,21 @@ class FleetPeers(KeyedResource[Peer]):
     async def _answered(self, peer: Peer) -> Peer:
         """Return the peer with its answer or its problem."""
         allow = may_connect_privately if peer.allow_private else may_connect
+        problem, instances = None, peer.instances
         try:
             key = self.keys.read(peer.key_reference) or ""
             with anyio.fail_after(2 * PEER_SECONDS):
                 value = await self.reader.get(peer.url + _PATH, key=key, seconds=PEER_SECONDS, allow_address=allow)
             instances = read_answer(value)
-        except (GatewayError, ValueError) as error:
-            problem = error.message if isinstance(error, GatewayError) else str(error)
-            return replace(peer, asked_at=self.clock.now_at(), problem=problem[:_PROBLEM_CHARS])
+        except GatewayError as error:
+            problem = error.message[:_PROBLEM_CHARS]
+        except ValueError as error:
+            problem = str(error)[:_PROBLEM_CHARS]
         except TimeoutError:
-            return replace(peer, asked_at=self.clock.now_at(), problem="it did not answer in time")
+            problem = "it did not answer in time"
         now_at = self.clock.now_at()
-        return replace(peer, asked_at=now_at, answered_at=now_at, problem=None, instances=instances)
+        answered_at = now_at if problem is None else peer.answered_at
+        return replace(peer, asked_at=now_at, answered_at=answered_at, problem=problem, instances=instances)
 
 
 def _checked_url(check: Callable[..., Value], text: str, peer: WantedPeer) -> Value:

@@ -22,11 +22,7 @@ class Passwords:
         return await self._threads.run(self._hash, password)
 
     async def check(self, password: str, stored: str | None) -> bool:
-        """Return whether `stored` is a hash of `password`; false if it is None, which takes as long.
-
-        Raises:
-            Shed: too many wait already. The password was not checked.
-        """
+        """Return whether `stored` is a hash of `password`; false if it is None, which takes as long. Raises Shed."""
         return await self._threads.run(lambda password: self._check(password, stored), password)
 
     def _hash(self, password: str) -> str:

@@ -32,11 +32,7 @@ class ProviderKeys:
         self._folders = allowed.provider_key_dirs
 
     def check(self, reference: str | None, *, param: str) -> None:
-        """Refuse a reference that the settings do not allow. Does not read the key.
-
-        Raises:
-            InvalidRequest: the message names the setting.
-        """
+        """Raise InvalidRequest, which names the setting, for a reference that the settings do not allow."""
         reason = None if reference is None else self.refusal(reference)
         if reason is not None:
             raise InvalidRequest(f"{param} cannot be used: {reason}.", param=param)

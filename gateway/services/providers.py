@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated
 from urllib.parse import SplitResult, urlsplit
 
@@ -281,9 +282,7 @@ def _origin(url: SplitResult) -> tuple[str, str | None, int]:
 
 
 def _prices(prices: dict[str, ModelPrice]) -> dict[str, Price]:
+    micro = partial(to_micro, param="prices")
     return {
-        model: Price(
-            to_micro(price.input, param="prices"), to_micro(price.output, param="prices"), price.max_reply_tokens
-        )
-        for model, price in prices.items()
+        model: Price(micro(price.input), micro(price.output), price.max_reply_tokens) for model, price in prices.items()
     }

@@ -185,8 +185,6 @@ _UNEXERCISED = suite_table(
     "rule",
     lambda report: [(rule,) for rule in report.unexercised],
 )
-_TRAFFIC_LINES = asked("by_time", "Requests over time", "lines")
-_THREAT_LINES = asked("threats_by_time", "Blocked and reviewed over time", "lines")
 _TO_MEND = checks("What to mend", lambda check: check.status in _WORST_FIRST[:2])
 
 SECTIONS: Mapping[ReportType, tuple[Make, ...]] = {
@@ -194,7 +192,7 @@ SECTIONS: Mapping[ReportType, tuple[Make, ...]] = {
         scores,
         asked("totals", "Traffic", "figures"),
         asked("alert_totals", "Alerts", "figures"),
-        _TRAFFIC_LINES,
+        asked("by_time", "Requests over time", "lines"),
         course,
         asked("by_rule", "What the shield found most", "bars", 10),
         asked("by_model", "Models", "table", 10),
@@ -212,7 +210,7 @@ SECTIONS: Mapping[ReportType, tuple[Make, ...]] = {
     ),
     ReportType.THREAT_SUMMARY: (
         asked("alert_totals", "Alerts", "figures"),
-        _THREAT_LINES,
+        asked("threats_by_time", "Blocked and reviewed over time", "lines"),
         asked("by_rule", "By rule", "bars", 20),
         asked("blocked_by_agent", "By agent", "bars", 20),
         asked("blocked_by_key", "By key", "bars", 20),
@@ -226,7 +224,7 @@ SECTIONS: Mapping[ReportType, tuple[Make, ...]] = {
         asked("totals", "Traffic", "figures"),
         asked("by_verdict", "By verdict", "bars"),
         asked("scores", "By score", "bars"),
-        _THREAT_LINES,
+        asked("threats_by_time", "Blocked and reviewed over time", "lines"),
         asked("by_rule", "By rule", "bars", 20),
         asked("by_direction", "By direction"),
         asked("by_action", "By action taken"),
@@ -235,7 +233,7 @@ SECTIONS: Mapping[ReportType, tuple[Make, ...]] = {
     ),
     ReportType.TRAFFIC_SUMMARY: (
         asked("totals", "Traffic", "figures"),
-        _TRAFFIC_LINES,
+        asked("by_time", "Requests over time", "lines"),
         asked("times", "Times", "figures"),
         asked("by_operation", "By operation", "bars"),
         asked("by_model", "By model", "bars"),

@@ -224,11 +224,7 @@ def check_future(at: int | None, now_at: int, *, param: str = "expires_at", days
 
 
 def find_key(store: Store, tx: Transaction, id_or_prefix: str, *, param: str) -> KeyRecord:
-    """Return the API key that a field of another record names.
-
-    Raises:
-        Conflict: the text is not the id or the prefix of exactly one key.
-    """
+    """Return the API key of an id or a prefix. Raises Conflict, which names `param`, unless there is exactly one."""
     one = store.keys.by_id(tx, id_or_prefix)
     found = (one,) if one is not None else store.keys.by_prefix(tx, id_or_prefix)
     if len(found) != 1:

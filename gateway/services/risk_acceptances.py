@@ -108,11 +108,7 @@ class RiskAcceptances(Resource[RiskAcceptance]):
         return accept(result, self._active, policy, source=source, now_at=self.clock.now_at())
 
     async def show(self, name: str) -> RiskAcceptance:
-        """Return one acceptance.
-
-        Raises:
-            NotFound: there is none, or it is revoked: then only the list and the audit log still have it.
-        """
+        """Return one acceptance. Raises NotFound for a revoked one, which only the list and the audit log have."""
         one = await super().show(name)
         if one.revoked_at is not None:
             raise NotFound(f"The risk acceptance {one.id} is revoked; the list of all still has it.", param="id")

@@ -110,11 +110,7 @@ class Rules:
         return frozenset({*(rule.id for rule in rules), MODEL_RULE, BUDGET_RULE, UNSCANNABLE_RULE})
 
     async def show(self, rule_id: str) -> RuleInUse:
-        """Return one rule.
-
-        Raises:
-            NotFound: there is none.
-        """
+        """Return one rule. Raises NotFound."""
         found = next((one for one in await self.list() if one.rule.id == rule_id), None)
         if found is None:
             raise NotFound("There is no such rule.", param="rule")

@@ -56,11 +56,7 @@ class Running:
             return self._own(THIS_SHELL)
 
     async def check_rules(self) -> None:
-        """Check that this process scans with the rules of the serving gateway.
-
-        Raises:
-            Conflict: the serving gateway has other rules.
-        """
+        """Raise Conflict unless this process scans with the rules of the serving gateway."""
         checked = await self.store.db.read(self.checked)
         if checked.rules_digest != self.shield.digest:
             raise Conflict(

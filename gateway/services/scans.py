@@ -150,17 +150,15 @@ class Scans:
             captured = await self._captures.of_text(text, direction, policy)
         if result.verdict is Verdict.ALLOW:
             if self.store.db.write_behind(lambda tx: self._insert(tx, row, captured)):
-                await self._wait_for_writer()
+                # Callers come faster than the disk: each waits until the queue is written, a second at most.
+                with anyio.move_on_after(CROWD_SECONDS), contextlib.suppress(StoreUnavailable):
+                    await self.store.db.write(lambda tx: None, is_durable=False)
         else:
             await self._record(principal, result, row, context, captured)
         return answer
 
     async def rehearse(self, command: ScanText, policy: ShieldPolicy) -> ScanAnswer:
-        """Scan one text by another policy and record nothing.
-
-        Raises:
-            InvalidRequest: the text is too long. ShieldUnavailable, Shed: see `scan`.
-        """
+        """Scan one text by another policy and record nothing. Raises what `scan` raises."""
         return _answer(*await self._scanned(command, policy))
 
     async def _scanned(
@@ -176,11 +174,6 @@ class Scans:
         if accept is not None:
             result = accept(result, policy.scoring)
         return result, round((self.clock.monotonic_seconds() - started_seconds) * 1_000_000)
-
-    async def _wait_for_writer(self) -> None:
-        """Make a caller wait, a second at most, until the queue is written: callers come faster than the disk."""
-        with anyio.move_on_after(CROWD_SECONDS), contextlib.suppress(StoreUnavailable):
-            await self.store.db.write(lambda tx: None, is_durable=False)
 
     def _insert(self, tx: Transaction, row: TrafficRow, captured: CapturedText | None) -> None:
         self.store.traffic.insert(tx, row)

@@ -5,7 +5,7 @@ The texts of the suite raise no alert and do not count as scans or traffic.
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, fields
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import anyio
 import anyio.from_thread
@@ -24,6 +24,7 @@ from gateway.store.database import Transaction
 from gateway.store.store import Store
 from gateway.strict_json import read_json, write_json
 
+T = TypeVar("T")
 TAG = "shield-test"
 _LAST = "shield_tests"
 _HISTORY = "shield_tests_history"
@@ -165,7 +166,7 @@ class ShieldTests:
             for name in (own, _LAST):
                 self._store.meta.set(tx, name, text)
             brief = _brief(run)
-            history = (brief, *self._history(tx))[:_MOST_HISTORY]
+            history = (brief, *_stored(self._store, tx, _HISTORY, ShieldTestsBrief))[:_MOST_HISTORY]
             self._store.meta.set(tx, _HISTORY, write_json([encode(one) for one in history]).decode())
             details = {"tag": TAG} | {name: getattr(brief, name) for name in _AUDITED}
             self._audit.append_change(
@@ -181,7 +182,9 @@ class ShieldTests:
 
     async def state(self) -> ShieldTestsState:
         """Return the last runs of any process on this database, and the run that this process is doing."""
-        last, history = await self._store.db.read(lambda tx: (last_run(self._store, tx), self._history(tx)))
+        last, history = await self._store.db.read(
+            lambda tx: (last_run(self._store, tx), _stored(self._store, tx, _HISTORY, ShieldTestsBrief))
+        )
         return ShieldTestsState(last, history, self._running)
 
     def _report(self, command: RunShieldTests, who: str, progress: Progress | None) -> SuiteReport:
@@ -204,23 +207,19 @@ class ShieldTests:
         finally:
             self._running = None
 
-    def _history(self, tx: Transaction) -> tuple[ShieldTestsBrief, ...]:
-        rows = read_json((self._store.meta.get(tx, _HISTORY) or "[]").encode())
-        try:
-            return tuple(decode(ShieldTestsBrief, row) for row in rows) if isinstance(rows, list) else ()
-        except InvalidRequest:
-            return ()  # stored by another version of the gateway
-
 
 def last_run(store: Store, tx: Transaction, name: str = _LAST) -> ShieldTestsRun | None:
     """Return the newest run of any cases; None before the first."""
-    text = store.meta.get(tx, name)
-    if text is None:
-        return None
+    return next(iter(_stored(store, tx, name, ShieldTestsRun)), None)
+
+
+def _stored(store: Store, tx: Transaction, name: str, cls: type[T]) -> tuple[T, ...]:
+    """Return one or more stored records, none of them if another version of the gateway stored them."""
+    value = read_json((store.meta.get(tx, name) or "[]").encode())
     try:
-        return decode(ShieldTestsRun, read_json(text.encode()))
+        return tuple(decode(cls, one) for one in (value if isinstance(value, list) else [value]))
     except InvalidRequest:
-        return None  # stored by another version of the gateway
+        return ()
 
 
 def _brief(run: ShieldTestsRun) -> ShieldTestsBrief:

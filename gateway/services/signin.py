@@ -62,12 +62,9 @@ class SignIn:
             return await self._begin(user, origin, context, old_digest=hash_token(old_token) if old_token else None)
 
     def find(self, token: str | None) -> SignedIn:
-        """Return the session of a token and record its use.
+        """Return the session of a token and record its use. Raises NotSignedIn if it is over or its user disabled.
 
         Reads the database every time, so that a session that another process ended or changed is refused at once.
-
-        Raises:
-            NotSignedIn: there is none, it is over, or its user is disabled.
         """
         digest = hash_token(token or "")
         if digest is None:
@@ -118,18 +115,26 @@ class SignIn:
                 raise BadCredentials("The current password is wrong.", param="current_password")
             if new == current:
                 raise Conflict("new_password must be another than the current one.", param="new_password")
-            return await self._set_password(found, await self.passwords.hash(new), origin, context)
+            after = replace(user, password_hash=await self.passwords.hash(new))
+
+            def work(tx: AuthorityTransaction) -> int:
+                if self.store.users.by_id(tx, user.id) != user:
+                    raise NotSignedIn("The account was changed meanwhile; sign in again.")
+                self.store.users.change(tx, after)
+                ended = self.store.sessions.end_of_user(tx, user.id, but_id=found.session.id)
+                self.store.sign_in_failures.forget(tx, origin)
+                who = user.principal()
+                self.audit.append_change(tx, "user_password_changed", who, context, "user", user.id, source=_SOURCE)
+                return ended
+
+            return await self.audit.commit_authority(work)
 
     async def page(self, wanted: SessionFilter) -> Page[SignedIn]:
         now_at = self.clock.now_at()
         return await self.store.db.read(lambda tx: self.store.sessions.page(tx, wanted, now_at=now_at))
 
     async def end_one(self, principal: Principal, session_id: str, context: RequestContext) -> None:
-        """End a session of any user.
-
-        Raises:
-            NotFound: there is none.
-        """
+        """End a session of any user. Raises NotFound."""
 
         def work(tx: Transaction) -> None:
             found = self.store.sessions.by_id(tx, session_id)
@@ -144,11 +149,7 @@ class SignIn:
     async def end_of_user(
         self, principal: Principal, user_id: str, context: RequestContext, *, but_id: str = ""
     ) -> int:
-        """End all sessions of a user except `but_id`, and return how many there were.
-
-        Raises:
-            NotFound: there is no such user.
-        """
+        """End all sessions of a user except `but_id`, and return how many there were. Raises NotFound."""
 
         def work(tx: Transaction) -> int:
             user = self.store.users.by_id(tx, user_id)
@@ -175,24 +176,6 @@ class SignIn:
             resource_id=user.id if user else None,
         )
         await self.audit.record(event)
-
-    async def _set_password(
-        self, found: SignedIn, password_hash: str, origin: SignInOrigin, context: RequestContext
-    ) -> int:
-        user = found.user
-
-        def work(tx: AuthorityTransaction) -> int:
-            if self.store.users.by_id(tx, user.id) != user:
-                raise NotSignedIn("The account was changed meanwhile; sign in again.")
-            self.store.users.change(tx, replace(user, password_hash=password_hash))
-            ended = self.store.sessions.end_of_user(tx, user.id, but_id=found.session.id)
-            self.store.sign_in_failures.forget(tx, origin)
-            self.audit.append_change(
-                tx, "user_password_changed", user.principal(), context, "user", user.id, source=_SOURCE
-            )
-            return ended
-
-        return await self.audit.commit_authority(work)
 
     async def _begin(
         self, user: User, origin: SignInOrigin, context: RequestContext, *, old_digest: str | None

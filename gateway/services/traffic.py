@@ -135,12 +135,9 @@ class Traffic:
         return await self._store.db.read(lambda tx: self._store.traffic.page(tx, wanted))
 
     async def show(self, id: str, shield: Shield, *, with_full: bool) -> TrafficDetail:
-        """Return one row by its id or its request's, with the share of each rule in its score.
+        """Return one row by its id or its request's, with the share of each rule in its score. Raises NotFound.
 
         with_full: whether to return unmasked texts as well as masked ones.
-
-        Raises:
-            NotFound: there is none, or no longer.
         """
         now_at = self._clock.now_at()
         known = {rule.id: (rule.name, rule.description) for rule in shield.rules}
@@ -212,11 +209,7 @@ class Traffic:
         return pending.rows if is_added else 0, pending.left
 
     async def summary(self, wanted: SummaryFilter) -> TrafficSummary:
-        """Sum up a window.
-
-        Raises:
-            Conflict: the window ends before it begins, or has too many steps.
-        """
+        """Sum up a window. Raises Conflict if it ends before it begins, or has too many steps."""
         since, until, step_ms = self._window(wanted)
         with suppress(StoreUnavailable):  # older sums are better than none
             await self.advance()

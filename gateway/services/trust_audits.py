@@ -96,11 +96,7 @@ class TrustAudits(Resource[TrustAudit]):
         self._weak_rules: tuple[str, ...] | None = None
 
     async def run(self, principal: Principal, context: RequestContext) -> TrustAudit:
-        """Run every check and store the result. A run over the settings of a shell is not stored.
-
-        Raises:
-            AuditUnavailable: the run was not stored.
-        """
+        """Run every check and store the result, unless it is over the settings of a shell. Raises AuditUnavailable."""
         settings_of, checks = await self.check()
         run = trust_audit(
             self.ids.new("run"),

@@ -14,6 +14,7 @@ from gateway.domain.principals import Role
 from gateway.domain.risk_acceptances import AcceptanceScope
 from gateway.domain.trust_audit_facts import RunningGateway
 from gateway.services.circuits import PROVIDER_DOWN
+from gateway.services.first_start import FILE
 from gateway.services.runtime_settings import changed_days
 from gateway.services.shield_tests import last_run
 from gateway.shield.detections import Severity
@@ -21,7 +22,6 @@ from gateway.store.database import Transaction
 from gateway.store.store import Store
 
 CAPTURE_DAYS_GOOD = 30
-FIRST_CREDENTIALS = "first-credentials.txt"
 _MAX_FILES = 1000
 _WHOLE_SUITE = ("shield_tests::False", "shield_tests::True")
 """Where `services.shield_tests` stores the last runs over all categories, without and with known gaps."""
@@ -107,7 +107,7 @@ def file_facts(folder: str, tls_key: str | None) -> dict[str, Any]:
         "data_dir_mode": _mode(folder) if has_folder and has_modes else None,
         "open_files": _open_files(folder) if has_folder and has_modes else None,
         "tls_key_mode": _mode(tls_key) if tls_key and has_modes else None,
-        "has_first_credentials": has_folder and os.path.exists(os.path.join(folder, FIRST_CREDENTIALS)),
+        "has_first_credentials": has_folder and os.path.exists(os.path.join(folder, FILE)),
         "free_bytes": shutil.disk_usage(folder).free if has_folder else None,
     }
 

@@ -32,11 +32,7 @@ class KeyedResource(Resource[R]):
     async def _commit_with_key(
         self, work: Callable[[AuthorityTransaction], T], reference: str | None, key: str | None
     ) -> T:
-        """Commit `work`, and keep `key` if one is given and the reference is a stored one.
-
-        Raises:
-            SetupError: the key cannot be written. AuditUnavailable: nothing was changed. What `work` raises.
-        """
+        """Commit `work`, and keep `key` if one is given and the reference is a stored one. Raises SetupError."""
         if key is None or reference is None or not reference.startswith(STORED):
             return await self.audit.commit_authority(work)
         key_id = reference.removeprefix(STORED)
