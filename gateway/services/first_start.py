@@ -41,6 +41,8 @@ class FirstCredentials:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class FirstStart:
+    """Makes the first credentials."""
+
     store: Store
     clock: Clock
     ids: Ids

@@ -58,6 +58,8 @@ class WantedPeer:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class FleetPeers(KeyedResource[Peer]):
+    """The peers of this gateway."""
+
     noun, nouns = "peer", "peers"
     resource_type = "fleet_peer"
     repository = "peers"

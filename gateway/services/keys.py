@@ -24,6 +24,8 @@ from gateway.strict_json import LAST_AT
 
 
 class Keys(Resource[KeyRecord]):
+    """The API keys of this gateway."""
+
     noun, nouns = "API key", "API keys"
     resource_type = "api_key"
     repository = "keys"

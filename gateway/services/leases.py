@@ -9,6 +9,8 @@ from gateway.store.store import Store
 
 
 class Leases:
+    """The leases of this process."""
+
     def __init__(self, *, store: Store, clock: Clock, ids: Ids) -> None:
         self._store = store
         self._clock = clock

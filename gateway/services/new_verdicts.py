@@ -21,6 +21,8 @@ _BY_ANOTHER = "An earlier acceptance already covers what this one could."
 
 @dataclass(frozen=True, slots=True)
 class RuleShare:
+    """The share of a rule in a score."""
+
     rule: str
     score: int
 

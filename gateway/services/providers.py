@@ -96,6 +96,8 @@ class ChangedProvider:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewProvider(ChangedProvider):
+    """A provider to create."""
+
     name: PlainName
     type: ProviderType = ProviderType.OPENAI
     api_key: Key | None = field(default=None, repr=False)

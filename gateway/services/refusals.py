@@ -178,4 +178,5 @@ class Refusals:
 
 
 def stranger(kind: Literal["key", "user"], key_prefix: str | None = None) -> Principal:
+    """Return the principal of a caller who is not known."""
     return Principal(kind, "unknown", "unknown", frozenset(), frozenset(), key_prefix=key_prefix)

@@ -160,6 +160,8 @@ def suite_table(
 
 
 def suite_rates(noun: str, groups_of: Callable[[SuiteReport], Sequence[SuiteGroup]]) -> Make:
+    """Return the maker of a section of the rates of groups of cases."""
+
     def rows_of(report: SuiteReport) -> Iterable[tuple[object, ...]]:
         for one in groups_of(report):
             found = 100 * one.found / one.attacks if one.attacks else None

@@ -52,6 +52,8 @@ class NewReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSchedule:
+    """A schedule to create."""
+
     type: ReportType
     every: Every
     format: ReportFormat = ReportFormat.HTML
@@ -71,6 +73,8 @@ class ChangedSchedule:
 
 @dataclass(frozen=True, slots=True)
 class MadeReport:
+    """A report and its document."""
+
     report: Report
     document: str
 
@@ -187,6 +191,8 @@ class Reports(Resource[Report]):
 
 
 class ReportSchedules(Resource[ReportSchedule]):
+    """The schedules of reports."""
+
     noun, nouns = "schedule", "schedules"
     resource_type = "report_schedule"
     repository = "report_schedules"

@@ -80,6 +80,8 @@ class ChangedAcceptance:
 
 
 class RiskAcceptances(Resource[RiskAcceptance]):
+    """The risk acceptances of this gateway."""
+
     noun, nouns = "risk acceptance", "risk acceptances"
     resource_type = "risk_acceptance"
     repository = "risk_acceptances"

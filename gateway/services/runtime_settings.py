@@ -37,6 +37,8 @@ class SettingView:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RuntimeSettings:
+    """Lists the settings and changes those of `CHANGEABLE`."""
+
     store: Store
     audit: Audit
     settings: Settings

@@ -33,6 +33,8 @@ _Path = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ScanItem:
+    """One text to scan."""
+
     name: Annotated[str, Bounds(1, 200)]
     kind: ItemKind
     text: str

@@ -38,6 +38,8 @@ _Category = Annotated[str, Bounds(words=CATEGORIES)]
 
 @dataclass(frozen=True, slots=True)
 class RunShieldTests:
+    """Which cases of the validation suite to run."""
+
     category: Annotated[_Category | None, "Only cases of this category, such as injection or secret."] = None
     include_known_gaps: Annotated[bool, "Count the attacks that the rules are known to miss as well."] = False
 

@@ -33,6 +33,8 @@ class NewSession:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SignIn:
+    """The sessions of this gateway."""
+
     store: Store
     clock: Clock
     ids: Ids

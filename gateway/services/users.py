@@ -13,6 +13,8 @@ from gateway.store.database import Transaction
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Users(Resource[User]):
+    """The users of this gateway."""
+
     noun, nouns = "user", "users"
     resource_type = "user"
     repository = "users"
