@@ -13,7 +13,6 @@ from gateway.domain.principals import RequestContext
 from gateway.http.messages import Headers, HttpError, Request, Response
 from gateway.mcp import jsonrpc
 from gateway.mcp.jsonrpc import Fault, Reply, RequestId
-from gateway.mcp.sessions import Outcome
 from gateway.strict_json import write_json
 
 JSON = (("content-type", "application/json"),)
@@ -84,9 +83,9 @@ def preflight_headers(methods: str) -> HeaderList:
     )
 
 
-def answered(outcome: Outcome) -> Response:
-    """Return the answer for the outcome of a call; 202 if it has no body."""
-    return Response(202) if outcome.body is None else Response(outcome.status, JSON, outcome.body)
+def answered(body: bytes | None, status: int = 200) -> Response:
+    """Return the answer that carries a rendered reply; 202 without one."""
+    return Response(202) if body is None else Response(status, JSON, body)
 
 
 def faulty(request_id: RequestId | None, reason: str, code: int = jsonrpc.INVALID_REQUEST) -> Response:

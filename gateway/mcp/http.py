@@ -22,7 +22,7 @@ from gateway.http.sse import SSE_HEADERS, EventStream, render_event
 from gateway.mcp import door, jsonrpc, stateless
 from gateway.mcp.jsonrpc import Batch, Invalid, Message
 from gateway.mcp.server import NAME, SESSION_VERSIONS, McpServer, is_long
-from gateway.mcp.sessions import Calls, Outcome, Session, Sessions
+from gateway.mcp.sessions import Calls, Session, Sessions
 from gateway.mcp.tool import Notify, Tool
 from gateway.mcp.tools import TOOLS
 from gateway.services.refusals import KEY_REFUSED
@@ -172,7 +172,7 @@ class HttpMcp:
             reason = "Invalid request: sessionId is missing; GET /sse tells the address to send to"
             return door.faulty(_id(message), reason)
         session = self._streams.find(session_id)
-        call = self._in_session(session, message, context, session.notify)
+        call = partial(self._answer, session, message, context, session.notify)
         if is_long(message):
             self._calls.start(call, session.deliver, session)
         else:
@@ -199,38 +199,34 @@ class HttpMcp:
             return door.faulty(_id(message), reason)
         session = self._sessions.find(session_id)
         waiting = _Waiting()
-        call = self._in_session(session, message, context, waiting.notify)
-        if is_long(message):
-            return await self._call(request, call, session, waiting)
-        return door.answered(await call())
+        call = partial(self._answer, session, message, context, waiting.notify)
+        return await self._call(request, call, session, waiting) if is_long(message) else await call()
 
     async def _begin(self, message: jsonrpc.Request, context: RequestContext) -> Response:
         """Answer `initialize` with a new session. At the limit, the session that was idle longest ends."""
         session = Session(self._new_id(), McpServer(self._gateway, tools=self._tools))
-        outcome = await self._in_session(session, message, context)()
-        if session.server.version is None:  # refused
-            return door.answered(outcome)
-        self._sessions.end_idle()
-        self._sessions.add(session)
-        response = door.answered(outcome)
-        return Response(response.status, (*response.headers, ("mcp-session-id", session.id)), response.body)
+        response = await self._answer(session, message, context)
+        if session.server.version is not None:  # not refused
+            self._sessions.end_idle()
+            self._sessions.add(session)
+            response.headers += (("mcp-session-id", session.id),)
+        return response
 
     async def _post_stateless(self, request: Request, message: Message | Batch, context: RequestContext) -> Response:
         server = McpServer(self._gateway, tools=self._tools)
         if not isinstance(message, jsonrpc.Request):
-            body = await server.answer(message)
-            return Response(202) if body is None else Response(400, door.JSON, body)
+            return door.answered(await server.answer(message), 400)
         fault = stateless.mismatch(message, request.headers)
         if fault is not None:
             return door.faulty(message.id, fault.message, fault.code)
 
         waiting = _Waiting()
 
-        async def call() -> Outcome:
+        async def call() -> Response:
             reply = await server.handle(message, waiting.notify, context)
-            return Outcome(202, None) if reply is None else Outcome(stateless.status_of(reply), server.render(reply))
+            return Response(202) if reply is None else door.answered(server.render(reply), stateless.status_of(reply))
 
-        return await self._call(request, call, None, waiting) if is_long(message) else door.answered(await call())
+        return await self._call(request, call, None, waiting) if is_long(message) else await call()
 
     async def _delete(self, request: Request, context: RequestContext) -> Response:
         session_id = request.headers.get("mcp-session-id")
@@ -243,7 +239,7 @@ class HttpMcp:
     # Both.
 
     async def _call(
-        self, request: Request, call: Callable[[], Awaitable[Outcome]], session: Session | None, waiting: "_Waiting"
+        self, request: Request, call: Callable[[], Awaitable[Response]], session: Session | None, waiting: "_Waiting"
     ) -> Response:
         """Run a call; answer with JSON if it is quick, else with a stream, as far as the peer accepts them."""
         scope = self._calls.start(call, waiting.answered, session)
@@ -256,34 +252,30 @@ class HttpMcp:
         except BaseException:  # this server ends
             scope.cancel()
             raise
-        if waiting.outcome is not None:
-            return door.answered(waiting.outcome)
+        if waiting.response is not None:
+            return waiting.response
         # A call in a session continues when the peer leaves.
         left = scope.cancel if session is None else lambda: None
         return Response(200, SSE_HEADERS, stream=waiting.open_stream(left), ends_with_peer=True)
 
-    def _in_session(
+    async def _answer(
         self, session: Session, message: Message | Batch, context: RequestContext, notify: Notify | None = None
-    ) -> Callable[[], Awaitable[Outcome]]:
-        async def call() -> Outcome:
-            body = await session.server.answer(message, notify, context)
-            if body is None:
-                return Outcome(202, None)
-            # The answer to a batch is an array, unless the batch is refused as a whole.
-            return Outcome(400 if isinstance(message, Batch) and body.startswith(b"{") else 200, body)
-
-        return call
+    ) -> Response:
+        body = await session.server.answer(message, notify, context)
+        # The answer to a batch is an array, unless the batch is refused as a whole.
+        is_refused = isinstance(message, Batch) and body is not None and body.startswith(b"{")
+        return door.answered(body, 400 if is_refused else 200)
 
     def _new_id(self) -> str:
         return self._gateway().ids.random_bytes(_ID_BYTES).hex()
 
 
 class _Waiting:
-    """A request that waits for a call. Once it has a stream, earlier messages and the outcome go there."""
+    """A request that waits for a call. Once it has a stream, earlier messages and the answer go there."""
 
     def __init__(self) -> None:
         self.done = anyio.Event()
-        self.outcome: Outcome | None = None
+        self.response: Response | None = None
         self._stream: EventStream | None = None
         self._earlier: list[bytes] = []
 
@@ -302,13 +294,13 @@ class _Waiting:
         else:
             self._earlier.append(message)
 
-    def answered(self, outcome: Outcome) -> None:
-        """Take the outcome of the call."""
-        self.outcome = outcome
+    def answered(self, response: Response) -> None:
+        """Take the answer to the call."""
+        self.response = response
         self.done.set()
         if self._stream is not None:
-            if outcome.body is not None:
-                self._stream.send(render_event(outcome.body))
+            if response.body:
+                self._stream.send(render_event(response.body))
             self._stream.end()
 
 

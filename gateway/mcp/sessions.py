@@ -6,20 +6,12 @@ from dataclasses import dataclass, field
 import anyio
 from anyio.abc import TaskGroup
 
-from gateway.http.messages import HttpError
+from gateway.http.messages import HttpError, Response
 from gateway.http.sse import EventStream, render_event
 from gateway.mcp.server import McpServer
 
 CALLS = 256
 SESSION_CALLS = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The outcome of a call. status: of an answer that carries only this call. body: None for no answer."""
-
-    status: int
-    body: bytes | None
 
 
 @dataclass(slots=True, eq=False)
@@ -31,10 +23,10 @@ class Session:
     stream: EventStream | None = None
     calls: set[anyio.CancelScope] = field(default_factory=set)
 
-    def deliver(self, outcome: Outcome) -> None:
-        """Send an answer on the stream."""
-        if self.stream is not None and outcome.body is not None:
-            self.stream.send(render_event(outcome.body))
+    def deliver(self, response: Response) -> None:
+        """Send the body of an answer on the stream."""
+        if self.stream is not None and response.body:
+            self.stream.send(render_event(response.body))
 
     async def notify(self, message: bytes) -> None:
         """Send a message that precedes an answer on the stream."""
@@ -105,11 +97,11 @@ class Calls:
         self._count = 0
 
     def start(
-        self, call: Callable[[], Awaitable[Outcome]], answered: Callable[[Outcome], None], session: Session | None
+        self, call: Callable[[], Awaitable[Response]], answered: Callable[[Response], None], session: Session | None
     ) -> anyio.CancelScope:
         """Start a call and return the scope that cancels it. The end of its session cancels it too.
 
-        answered: gets the outcome.
+        answered: gets the answer.
 
         Raises:
             HttpError: 503, too many run already.
@@ -120,14 +112,14 @@ class Calls:
         running = set[anyio.CancelScope]() if session is None else session.calls
 
         async def run() -> None:
-            outcome = Outcome(202, None)
+            response = Response(202)
             try:
                 with scope:
-                    outcome = await call()
+                    response = await call()
             finally:
                 self._count -= 1
                 running.discard(scope)
-                answered(outcome)
+                answered(response)
 
         self._count += 1
         running.add(scope)

@@ -120,20 +120,15 @@ class Tool:
         Raises:
             InvalidRequest: an argument is wrong, or the action does not use it; `param` names it.
         """
-        self._check_use(arguments)
+        action = arguments.get("action") or next(iter(self.actions), None)
+        if isinstance(action, str) and action in self.actions:  # else the record refuses the action
+            used = self.actions[action]
+            unused = {name for names in self.actions.values() for name in names} - set(used)
+            for name, value in arguments.items():
+                if name in unused and value is not None:
+                    takes = ", ".join(used) or "no other argument"
+                    raise InvalidRequest(f"{name} is not used by {action}, which uses {takes}.", param=name)
         return decode(self.takes, arguments, now=now)
-
-    def _check_use(self, arguments: Mapping[str, object]) -> None:
-        action = arguments.get("action")
-        action = next(iter(self.actions), None) if action is None else action
-        used = self.actions.get(action) if isinstance(action, str) else None
-        if used is None:
-            return  # there are no actions, or the record refuses this one
-        unused = {name for names in self.actions.values() for name in names} - set(used)
-        for name, value in arguments.items():
-            if name in unused and value is not None:
-                takes = ", ".join(used) or "no other argument"
-                raise InvalidRequest(f"{name} is not used by {action}, which uses {takes}.", param=name)
 
 
 def _without_patterns(schema: Any) -> Any:
