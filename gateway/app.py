@@ -29,7 +29,7 @@ from gateway.services.budgets import Budgets
 from gateway.services.chat import Chat
 from gateway.services.chat_costs import ChatCosts
 from gateway.services.circuits import Circuits
-from gateway.services.event_outputs import EventOutputs, EventSinks
+from gateway.services.event_outputs import EventOutputs
 from gateway.services.event_sender import EventSender
 from gateway.services.feed import Feed
 from gateway.services.first_start import FirstStart
@@ -290,14 +290,14 @@ class Gateway(Lasting):
             keys=secrets,
             log=self.log,
         )
-        sinks = EventSinks(
-            post=client.request,
+        self.event_outputs = EventOutputs(
+            store=store,
             clock=clock,
+            ids=ids,
+            audit=audit,
+            log=self.log,
+            post=client.request,
             secrets=secrets,
             folder=None if settings.data_dir == ":memory:" else settings.data_dir,
-            sender=store.instance_id,
         )
-        self.event_outputs = EventOutputs(store=store, clock=clock, ids=ids, audit=audit, log=self.log, sinks=sinks)
-        self.event_sender = EventSender(
-            store=store, clock=clock, leases=self.leases, log=self.log, sinks=sinks, metrics=self.metrics
-        )
+        self.event_sender = EventSender(outputs=self.event_outputs, leases=self.leases, metrics=self.metrics)

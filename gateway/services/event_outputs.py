@@ -1,4 +1,4 @@
-"""Keep event outputs and their secrets, and open their sinks. `event_sender` sends the events."""
+"""Keep event outputs and their secrets, and open their connections. `event_sender` sends the events."""
 
 import base64
 import os
@@ -6,7 +6,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
-from gateway.clock import Clock
 from gateway.domain.addresses import (
     BASE_URL_PROMISE,
     MAX_URL_CHARS,
@@ -112,44 +111,12 @@ class Tried:
     elapsed_ms: float
 
 
-class EventSinks:
-    """Opens sinks. post: sends a request. folder: the parent of the event files, None without a data folder."""
-
-    def __init__(self, *, post: Post, clock: Clock, secrets: ProviderKeys, folder: str | None, sender: str) -> None:
-        self._post = post
-        self.clock = clock
-        self.secrets = secrets
-        self._folder = folder
-        self._sender = sender
-
-    def open(self, output: EventOutput) -> Delivery:
-        """Return the sink of an output. Does not connect yet.
-
-        Raises:
-            DeliveryFailed: its secret is not where the record says, or there is no folder for files.
-        """
-        allow = may_connect_privately if output.allow_private else may_connect
-        match output.kind:
-            case OutputKind.WEBHOOK:
-                return Webhook(self._post, output.target, key=self._key(output), clock=self.clock, allow_address=allow)
-            case OutputKind.SYSLOG:
-                way, host, port = read_syslog_target(output.target)
-                return Syslog(way, host, port, sender=self._sender, allow_address=allow)
-            case OutputKind.JSONL:
-                if self._folder is None:
-                    raise DeliveryFailed("The data is in memory, so there is no folder for files.")
-                return JsonLines(os.path.join(self._folder, EVENTS_FOLDER), output.target)
-
-    def _key(self, output: EventOutput) -> bytes:
-        try:
-            return read_secret(self.secrets.read(output.secret) or "")
-        except GatewayError as error:
-            raise DeliveryFailed(f"The webhook cannot be signed. {error.message}") from error
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
 class EventOutputs(KeyedResource[EventOutput]):
-    """The event outputs of this database. Their changes are no changes of authority: the generation stays."""
+    """The event outputs of this database. Their changes are no changes of authority: the generation stays.
+
+    post: sends a request. folder: the parent of the event files, None without a data folder.
+    """
 
     noun, nouns = "event output", "event outputs"
     resource_type = "event_output"
@@ -158,7 +125,9 @@ class EventOutputs(KeyedResource[EventOutput]):
     audited = ("name", "kind", "target", "kinds", "min_severity", "allow_private", "enabled")
 
     key_field = "secret"
-    sinks: EventSinks
+    post: Post
+    secrets: ProviderKeys
+    folder: str | None
 
     async def list_waiting(self) -> tuple[tuple[EventOutput, int], ...]:
         """Return all outputs, oldest first, each with the number of its waiting events."""
@@ -232,12 +201,34 @@ class EventOutputs(KeyedResource[EventOutput]):
         started_seconds = self.clock.monotonic_seconds()
         reason = None
         try:
-            async with aclosing(self.sinks.open(output)) as sink:
+            async with aclosing(self.open(output)) as sink:
                 await sink.deliver(event)
         except DeliveryFailed as error:
             reason = error.message
         elapsed_ms = round((self.clock.monotonic_seconds() - started_seconds) * 1000, 1)
         return Tried(reason is None, reason, elapsed_ms)
+
+    def open(self, output: EventOutput) -> Delivery:
+        """Return the connection of an output. Does not connect yet.
+
+        Raises:
+            DeliveryFailed: its secret is not where the record says, or there is no folder for files.
+        """
+        allow = may_connect_privately if output.allow_private else may_connect
+        match output.kind:
+            case OutputKind.WEBHOOK:
+                try:
+                    key = read_secret(self.secrets.read(output.secret) or "")
+                except GatewayError as error:
+                    raise DeliveryFailed(f"The webhook cannot be signed. {error.message}") from error
+                return Webhook(self.post, output.target, key=key, clock=self.clock, allow_address=allow)
+            case OutputKind.SYSLOG:
+                way, host, port = read_syslog_target(output.target)
+                return Syslog(way, host, port, sender=self.store.instance_id, allow_address=allow)
+            case OutputKind.JSONL:
+                if self.folder is None:
+                    raise DeliveryFailed("The data is in memory, so there is no folder for files.")
+                return JsonLines(os.path.join(self.folder, EVENTS_FOLDER), output.target)
 
     def _write(self, tx: Transaction, before: EventOutput, after: EventOutput) -> None:
         self.store.event_outputs.change(tx, after)
@@ -267,7 +258,7 @@ class EventOutputs(KeyedResource[EventOutput]):
                 reference = read_key(wanted.secret, param="secret")[0] or reference
             else:
                 read_secret(wanted.secret)
-            self.sinks.secrets.check(reference, param="secret")
+            self.secrets.check(reference, param="secret")
             after = replace(after, secret=reference)
         try:
             return replace(after, target=_read_target(after))

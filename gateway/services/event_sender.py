@@ -12,16 +12,13 @@ from typing import Any
 
 import anyio
 
-from gateway.clock import Clock
 from gateway.domain.audit import AuditFilter
 from gateway.domain.event_outputs import MAX_WAITING, REOPENED, EventOutput, OutEvent, from_alert, from_audit, is_wanted
-from gateway.log import Log
 from gateway.metrics import Metrics
 from gateway.outputs.delivery import Delivery, DeliveryFailed
-from gateway.services.event_outputs import EventSinks
+from gateway.services.event_outputs import EventOutputs
 from gateway.services.leases import Leases
 from gateway.store.database import StoreUnavailable, Transaction
-from gateway.store.store import Store
 
 LEASE = "event_outputs"
 LEASE_SECONDS = 15.0
@@ -38,17 +35,14 @@ _ERROR_CHARS = 200
 class EventSender:
     """The sender of this process. `run` sends while it has the lease."""
 
-    store: Store
-    clock: Clock
+    outputs: EventOutputs
     leases: Leases
-    log: Log
-    sinks: EventSinks
     metrics: Metrics
 
     def has_outputs(self) -> bool:
         """Return whether an output is enabled; False if the store cannot be read."""
         try:
-            return self.store.db.read_now(self.store.event_outputs.any_enabled)
+            return self.outputs.store.db.read_now(self.outputs.store.event_outputs.any_enabled)
         except StoreUnavailable:
             return False
 
@@ -58,7 +52,7 @@ class EventSender:
         async with anyio.create_task_group() as group:
             # Without an output there is nothing to send, so the lease is not written either.
             while (serving or self.has_outputs()) and await self.leases.hold(LEASE, LEASE_SECONDS):
-                outputs = await self.store.db.read(self.store.event_outputs.all)
+                outputs = await self.outputs.store.db.read(self.outputs.store.event_outputs.all)
                 enabled = {one.id: one for one in outputs if one.enabled}
                 for output_id, (version, scope) in tuple(serving.items()):
                     if output_id not in enabled or enabled[output_id].version != version:
@@ -74,7 +68,7 @@ class EventSender:
 
     async def _serve(self, output: EventOutput, scope: anyio.CancelScope) -> None:
         with scope:
-            await _OutputSender(self.store, self.clock, self.log, self.sinks, self.metrics, output).run()
+            await _OutputSender(self.outputs, self.metrics, output).run()
 
 
 @dataclass
@@ -84,10 +78,7 @@ class _OutputSender:
     is_unstored: `output` holds progress that is not in the database yet.
     """
 
-    store: Store
-    clock: Clock
-    log: Log
-    sinks: EventSinks
+    outputs: EventOutputs
     metrics: Metrics
     output: EventOutput
     is_unstored: bool = False
@@ -99,7 +90,7 @@ class _OutputSender:
         try:
             while True:
                 try:
-                    sink = sink or self.sinks.open(self.output)
+                    sink = sink or self.outputs.open(self.output)
                     has_sent = await self._send_batch(sink)
                     wait_seconds = FIRST_WAIT_SECONDS
                     if not has_sent:
@@ -107,8 +98,10 @@ class _OutputSender:
                 except DeliveryFailed as failure:
                     await self._record_failure(failure)
                     if failure.is_gone:
-                        self.log.warning("event_output_gone", output=self.output.name)
-                        await self.store.db.write(lambda tx: self.store.event_outputs.disable(tx, self.output.id))
+                        self.outputs.log.warning("event_output_gone", output=self.output.name)
+                        await self.outputs.store.db.write(
+                            lambda tx: self.outputs.store.event_outputs.disable(tx, self.output.id)
+                        )
                         return
                     await anyio.sleep(wait_seconds)
                     wait_seconds = min(2 * wait_seconds, LONGEST_WAIT_SECONDS)
@@ -126,18 +119,18 @@ class _OutputSender:
             DeliveryFailed: an event did not arrive and is to be sent again; those before it arrived.
             StoreUnavailable: the store cannot be read or written.
         """
-        output, events = await self.store.db.read(lambda tx: self._batch(tx, self.output))
+        output, events = await self.outputs.store.db.read(lambda tx: self._batch(tx, self.output))
         dropped = output.dropped - self.output.dropped
         self._count("dropped", dropped)
         self.output = output
         self.is_unstored |= dropped > 0
-        stored_seconds = self.clock.monotonic_seconds()
+        stored_seconds = self.outputs.clock.monotonic_seconds()
         for event, audit, alert in events:
             if is_wanted(output, event):
                 await self._send(event, sink)
             self._update(audit_position=audit, alert_position=alert)
-            if self.clock.monotonic_seconds() - stored_seconds >= NOTE_SECONDS:
-                stored_seconds = self.clock.monotonic_seconds()
+            if self.outputs.clock.monotonic_seconds() - stored_seconds >= NOTE_SECONDS:
+                stored_seconds = self.outputs.clock.monotonic_seconds()
                 await self._store_progress()
         if self.is_unstored:
             await self._store_progress()
@@ -154,12 +147,12 @@ class _OutputSender:
             await self._record_failure(failure)
         else:
             self._count("sent")
-            self._update(sent=self.output.sent + 1, last_sent_at=self.clock.now_at())
+            self._update(sent=self.output.sent + 1, last_sent_at=self.outputs.clock.now_at())
 
     def _batch(self, tx: Transaction, output: EventOutput) -> tuple[EventOutput, list[tuple[OutEvent, int, int]]]:
         """Drop what is too far behind, then read the next events, each with both positions after it."""
-        newest_audit = self.store.audit.newest_position(tx)
-        newest_alert = self.store.alerts.newest_position(tx)
+        newest_audit = self.outputs.store.audit.newest_position(tx)
+        newest_alert = self.outputs.store.alerts.newest_position(tx)
         wants_audit, wants_alert = "audit" in output.kinds, "alert" in output.kinds
         # A restored backup is behind the stored position.
         audit, alert = min(output.audit_position, newest_audit), min(output.alert_position, newest_alert)
@@ -170,16 +163,16 @@ class _OutputSender:
         output = replace(output, audit_position=audit, alert_position=alert, dropped=dropped)
         events: list[tuple[OutEvent, int, int]] = []
         wanted = AuditFilter() if wants_audit else AuditFilter(action=REOPENED)
-        rows = self.store.audit.after(tx, audit, wanted, limit=BATCH_EVENTS)
+        rows = self.outputs.store.audit.after(tx, audit, wanted, limit=BATCH_EVENTS)
         for audit, row in rows:
             found = [from_audit(row)] if wants_audit else []
             if row.action == REOPENED and wants_alert:
-                again = self.store.alerts.by_id(tx, row.resource_id or "")
+                again = self.outputs.store.alerts.by_id(tx, row.resource_id or "")
                 found += [] if again is None else [from_alert(again, row)]
             events += [(event, audit, alert) for event in found]
         if not wants_audit and len(rows) < BATCH_EVENTS:
             audit = newest_audit  # nothing else of the audit log is wanted
-        alerts = self.store.alerts.after(tx, alert, limit=BATCH_EVENTS) if wants_alert else ()
+        alerts = self.outputs.store.alerts.after(tx, alert, limit=BATCH_EVENTS) if wants_alert else ()
         events += [(from_alert(one), audit, alert) for alert, one in alerts]
         return output if events else replace(output, audit_position=audit), events
 
@@ -192,11 +185,11 @@ class _OutputSender:
         self.is_unstored = True
 
     async def _record_failure(self, failure: DeliveryFailed) -> None:
-        self._update(last_error=failure.message[:_ERROR_CHARS], last_error_at=self.clock.now_at())
-        self.log.warning("event_output_failed", output=self.output.name, reason=self.output.last_error)
+        self._update(last_error=failure.message[:_ERROR_CHARS], last_error_at=self.outputs.clock.now_at())
+        self.outputs.log.warning("event_output_failed", output=self.output.name, reason=self.output.last_error)
         await self._store_progress()
 
     async def _store_progress(self) -> None:
         output = self.output
-        await self.store.db.write(lambda tx: self.store.event_outputs.progress(tx, output))
+        await self.outputs.store.db.write(lambda tx: self.outputs.store.event_outputs.progress(tx, output))
         self.is_unstored = False
