@@ -4,11 +4,11 @@ import ipaddress
 import os
 import re
 import tomllib
+import types
 import typing
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 
-from gateway import setting_values
 from gateway.errors import SetupError
 from gateway.spelling import hint, nearest
 
@@ -25,6 +25,8 @@ KNOWN_ELSEWHERE = ("GATEWAY_CONFIG", "GATEWAY_NATIVE")
 PROVIDER_VARIABLES = "GATEWAY_PROVIDER_*"
 """Variables that hold keys of providers, unless `provider_key_env` names others. They are no settings."""
 _VARIABLES = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*)?\*?", re.ASCII)
+_TRUTH = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+_LINKS = ("tcp://", "udp://", "sctp://")  # what Kubernetes writes into NAME_PORT for each Service
 OURS = ("GATEWAY_", "MCP_", "RBAC_")  # how our variables begin
 
 
@@ -191,12 +193,50 @@ def load(flags: Mapping[str, str], environ: Mapping[str, str] | None = None) -> 
         else:
             values[name], sources[name] = row.default, "default"
             continue
-        values[name], sources[name] = setting_values.convert(raw, hints[name], row.metadata["choices"], where), source
+        values[name], sources[name] = _convert(raw, hints[name], row.metadata["choices"], where), source
     if not values["data_dir"]:
         values["data_dir"], sources["data_dir"] = _default_data_dir(environ)
     settings = Settings(**typing.cast(typing.Any, values | {"sources": sources}))
     _check(settings)
     return replace(settings, warnings=_strange(environ, settings.provider_key_env))
+
+
+def _convert(raw: object, kind: object, choices: tuple[str, ...], where: str) -> object:
+    """Turn text of a flag or variable, or a TOML value, into the setting's type. where: what to call it in an error."""
+    if isinstance(kind, types.UnionType):
+        kind = next(part for part in typing.get_args(kind) if part is not type(None))
+    try:
+        value = _value(raw, kind)
+    except (ValueError, KeyError):
+        if str(raw).startswith(_LINKS):
+            raise SetupError(
+                f"{where} is {raw}, which Kubernetes sets for a Service of that name: set enableServiceLinks: false "
+                "in the pod's spec, or give the Service another name",
+                param=where,
+            ) from None
+        name = {int: "a whole number", float: "a number", bool: "true or false"}.get(typing.cast(type, kind), "text")
+        raise SetupError(f"{where} must be {name}", param=where) from None
+    if choices and value not in choices:
+        raise SetupError(f"{where} must be one of {', '.join(choices)}", param=where)
+    return value
+
+
+def _value(raw: object, kind: object) -> object:
+    if typing.get_origin(kind) is tuple:
+        parts = raw.split(",") if isinstance(raw, str) else raw
+        if isinstance(parts, list) and all(isinstance(part, str) for part in parts):
+            return tuple(part.strip() for part in parts if part.strip())
+    if kind is bool:
+        return _TRUTH[str(raw).lower()]
+    if isinstance(raw, bool) or not isinstance(raw, int | float | str):
+        raise ValueError
+    if kind is int and (isinstance(raw, int) or (isinstance(raw, str) and raw.isascii() and raw.isdigit())):
+        return int(raw)
+    if kind is float and 0 <= (value := float(raw)) < 1e9:
+        return value
+    if kind is str and isinstance(raw, str):
+        return raw
+    raise ValueError
 
 
 def _strange(environ: Mapping[str, str], provider_keys: tuple[str, ...]) -> tuple[str, ...]:

@@ -145,7 +145,8 @@ def tidy_up() -> None:
 async def begin(gateway: Gateway, console: Console) -> None:
     """Make the first credentials if there are none, print the hash of the archive, and record the start."""
     await greet(gateway, console)
-    await _forget_running(gateway)  # a process that was killed leaves its record behind
+    # A process that was killed leaves its record behind.
+    await gateway.store.db.write(gateway.store.running.forget, is_durable=False)
     warn_of_rules(gateway)
     archive_sha256 = bundle.archive_sha256()
     if archive_sha256:
@@ -157,10 +158,6 @@ async def begin(gateway: Gateway, console: Console) -> None:
         "workers": gateway.settings.workers,
     }
     await gateway.audit.record(gateway.audit.event("gateway_started", source="gateway", details=details))
-
-
-async def _forget_running(gateway: Gateway) -> None:
-    await gateway.store.db.write(gateway.store.running.forget, is_durable=False)
 
 
 async def greet(gateway: Gateway, console: Console) -> None:
@@ -191,7 +188,7 @@ async def end(gateway: Gateway) -> None:
     """Record the end. If that fails because the disk is full, only the log has it, and the exit code is still 0."""
     try:
         await gateway.audit.record(gateway.audit.event("gateway_stopped", source="gateway"))
-        await _forget_running(gateway)
+        await gateway.store.db.write(gateway.store.running.forget, is_durable=False)
     except (AuditUnavailable, StoreUnavailable) as error:
         gateway.log.error("end_not_recorded", reason=error.message)
 

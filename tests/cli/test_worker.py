@@ -18,6 +18,7 @@ from gateway.cli.worker import Live, obey_signals, tidy_up
 from gateway.clock import SystemClock
 from gateway.log import Log
 from gateway.settings import Settings
+from gateway.signals import unblock_signals
 
 
 async def test_what_is_read_again_takes_the_place_of_what_was_read_before() -> None:
@@ -45,6 +46,7 @@ async def test_who_asks_often_while_it_reloads_gets_one_more_and_does_not_keep_i
             next(one for one in reloads if not one.is_set()).set()
             await may_end.wait()
 
+    unblock_signals()  # a `serve` that another test ran in this process has blocked SIGHUP
     monkeypatch.setattr("gateway.cli.worker.ignore_signals", lambda: [signal.signal(*one) for one in known.items()])
     async with AsyncExitStack() as when_closed:
         async with anyio.create_task_group() as group:

@@ -19,7 +19,6 @@ FLOORS = {
     "gateway.supervisor": 3.0,
     "gateway.domain": 2.0,
     "gateway.auth": 2.0,
-    "gateway.setting_values": 1.5,
     "gateway.settings": 2.0,
     "gateway.field_types": 2.0,
     "gateway.codecs": 2.0,
