@@ -113,11 +113,7 @@ class Decision:
 
 
 def read_value(entry_type: EntryType, text: str) -> str:
-    """Return `text` in the canonical form of a value of this type.
-
-    Raises:
-        InvalidRequest: `text` is not a valid value. `param` is ``value``.
-    """
+    """Return `text` in the canonical form of its type. Raises InvalidRequest with `param` ``value`` if it has none."""
     value = text.strip()
     if not 1 <= len(value) <= MAX_VALUE_CHARS or not is_line(value):
         raise InvalidRequest(f"value must be 1 to {MAX_VALUE_CHARS} printable characters.", param="value")

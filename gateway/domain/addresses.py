@@ -99,11 +99,7 @@ def read_base_url(text: str, *, allow_private: bool) -> str:
 
 
 def check_host(host: str, *, allow_private: bool) -> None:
-    """Refuse a host that the gateway may not connect to: a name or an address in canonical form.
-
-    Raises:
-        InvalidRequest: `param` is ``base_url``.
-    """
+    """Raise InvalidRequest for a host that the gateway may not connect to: a name or an address in canonical form."""
     try:
         reach = reach_of(host)
     except ValueError:  # a name
@@ -127,11 +123,7 @@ def may_connect_privately(address: str) -> bool:
 
 
 def reach_of(text: str) -> Reach:
-    """Return the kind of an IP address.
-
-    Raises:
-        ValueError: the text is no IP address.
-    """
+    """Return the kind of an IP address. Raises ValueError if the text is none."""
     address = ip_address(text.partition("%")[0])
     if _is_forbidden(address):
         return Reach.FORBIDDEN

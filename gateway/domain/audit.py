@@ -121,11 +121,7 @@ class Checkpoint:
 
 
 def canonical(event: AuditEvent) -> bytes:
-    """Return the canonical JSON of `event`, without `prev_hash` and `hash`.
-
-    Raises:
-        ValueError, TypeError: `details`, `before` or `after` holds a value that is not JSON.
-    """
+    """Return the canonical JSON of `event`. Raises ValueError or TypeError if one of its mappings is not JSON."""
     hashed = {name: getattr(event, field) for name, field in _HASHED}
     for name in _OMITTED_IF_NULL:
         if hashed[name] is None:

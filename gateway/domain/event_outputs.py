@@ -185,11 +185,7 @@ def json_line(event: OutEvent) -> bytes:
 
 
 def read_syslog_target(text: str) -> tuple[str, str, int]:
-    """Return transport (``udp``, ``tcp`` or ``tls``), host and port.
-
-    Raises:
-        InvalidRequest: the text is no such target.
-    """
+    """Return transport (``udp``, ``tcp`` or ``tls``), host and port. Raises InvalidRequest for any other text."""
     match = _SYSLOG_TARGET.fullmatch(text)
     if match is None or not 1 <= int(match[3]) <= 65535:
         raise InvalidRequest("target must be udp://HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT.", param="target")
@@ -197,11 +193,7 @@ def read_syslog_target(text: str) -> tuple[str, str, int]:
 
 
 def read_file_target(text: str) -> str:
-    """Return the name of a file in the events folder.
-
-    Raises:
-        InvalidRequest: the text is no file name, or a path.
-    """
+    """Return the name of a file in the events folder. Raises InvalidRequest if the text is no file name, or a path."""
     if _FILE_NAME.fullmatch(text) is None or ".." in text:
         raise InvalidRequest(
             "target must be the name of a file, such as events.jsonl, without a folder.", param="target"

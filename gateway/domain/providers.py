@@ -93,11 +93,7 @@ class Provider:
 
 
 def check_type(provider: Provider) -> None:
-    """Refuse fields that this type of provider does not have.
-
-    Raises:
-        InvalidRequest: `param` names the field.
-    """
+    """Raise InvalidRequest for a field that this type of provider does not have. `param` names it."""
     is_echo = provider.type is ProviderType.ECHO
     for name, value in (("base_url", provider.base_url), ("api_key", provider.key_reference)):
         if is_echo and value is not None:

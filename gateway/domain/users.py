@@ -114,11 +114,7 @@ class SignedIn:
 
 
 def check_username(text: str) -> str:
-    """Return `text` if it is a valid user name.
-
-    Raises:
-        InvalidRequest: `text` has another form.
-    """
+    """Return `text` if it is a valid user name. Raises InvalidRequest otherwise."""
     if _USERNAME.fullmatch(text) is None:
         raise InvalidRequest(
             f"username must be 1 to {MAX_USERNAME_CHARS} letters, digits or ._@+- and begin with a letter or digit.",

@@ -93,11 +93,7 @@ class AuditRepository(PositionedTable[AuditEvent]):
         self._headfile = headfile
 
     def append(self, tx: Transaction, event: AuditEvent) -> AuditEvent:
-        """Link `event` to the end of its instance's chain and return the linked event.
-
-        Raises:
-            ValueError, TypeError: `details`, `before` or `after` holds something that is no JSON value.
-        """
+        """Link `event` to the end of its instance's chain and return the linked event. Raises like `canonical`."""
         instance_id = event.instance_id
         memo_key = (HEAD, instance_id)
         linked = link(tx.memo.get(memo_key) or self.head(tx, instance_id), event)

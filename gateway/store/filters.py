@@ -51,11 +51,7 @@ def found_in(columns: Iterable[str]) -> str:
 
 
 def check_limit(limit: int, highest: int) -> int:
-    """Return `limit`.
-
-    Raises:
-        InvalidRequest: it is not 1 to `highest`.
-    """
+    """Return `limit`. Raises InvalidRequest if it is not 1 to `highest`."""
     if not 1 <= limit <= highest:
         raise InvalidRequest(f"limit must be 1 to {highest}.", param="limit")
     return limit

@@ -52,7 +52,7 @@ class LeaseRepository:
         held_until_at = int(rows[0]["until_at"])
         if rows[0]["holder"] == holder:
             return True if until_at - (until_at - now_at) // 3 < held_until_at <= until_at else None
-        return False if now_at < held_until_at <= _latest(now_at, until_at) else None
+        return False if now_at < held_until_at <= now_at + 10 * (until_at - now_at) else None
 
     def take(self, tx: Transaction, name: str, holder: str, *, now_at: int, until_at: int) -> bool:
         """Take or renew a lease and return whether the holder has it now.
@@ -60,7 +60,7 @@ class LeaseRepository:
         A lease that ends later than any can comes from a wrong clock, so it may be taken.
         """
         params = {"name": name, "holder": holder, "now_at": now_at, "until_at": until_at}
-        return tx.execute(TAKE, params | {"latest_at": _latest(now_at, until_at)}) == 1
+        return tx.execute(TAKE, params | {"latest_at": now_at + 10 * (until_at - now_at)}) == 1
 
 
 class RunningRepository:
@@ -76,7 +76,3 @@ class RunningRepository:
 
     def forget(self, tx: Transaction) -> None:
         tx.execute("DELETE FROM running_gateways")
-
-
-def _latest(now_at: int, until_at: int) -> int:
-    return now_at + 10 * (until_at - now_at)

@@ -42,11 +42,7 @@ class HeadFile:
         self._held = instance_id, head
 
     def write_held(self) -> None:
-        """Write the held head, unless the file does not fit the database or names a later event already.
-
-        Raises:
-            OSError: the file cannot be written.
-        """
+        """Write the held head, unless the file does not fit the database or names a later event. Raises OSError."""
         if self._held is None or self.path is None or not self.is_trusted:
             return
         instance_id, head = self._held

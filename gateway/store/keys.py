@@ -28,11 +28,7 @@ class KeyRepository(AuthorityTable[KeyRecord]):
         super().__init__("api_keys", KeyRecord, changes=changes, page_limit=MAX_KEY_LIMIT)
 
     def insert(self, tx: AuthorityTransaction, record: KeyRecord, **extra: object) -> None:
-        """Insert a record. A key that replaces no other begins a lineage of its own.
-
-        Raises:
-            Conflict: a key with this id or digest exists.
-        """
+        """Insert a record. A key that replaces no other begins a lineage of its own."""
         super().insert(tx, replace(record, lineage=record.lineage or record.id), **extra)
 
     def by_digest(self, tx: Transaction, digest: str) -> KeyRecord | None:

@@ -37,11 +37,7 @@ def schema_number(tx: Transaction) -> int:
 
 
 def migrate(tx: Transaction, *, now_at: int, read: Callable[[str], bytes] = bundle.read) -> None:
-    """Bring the schema to the newest version, in a transaction after `prepare`.
-
-    Raises:
-        SetupError: the database was made by a newer version.
-    """
+    """Bring the schema to the newest version after `prepare`. Raises SetupError if a newer version made it."""
     have, newest = schema_number(tx), len(MIGRATIONS)
     if have > newest:
         raise SetupError(

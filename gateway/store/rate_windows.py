@@ -85,11 +85,7 @@ class RateWindows:
         raise StoreUnavailable("The rate windows are locked by another process.", retry_after_seconds=1)
 
     def _find(self, key: int, group: int, now_seconds: float) -> int:
-        """Return the slot of a key. A key without a slot takes a free one.
-
-        Raises:
-            StoreUnavailable: no slot of the set is free.
-        """
+        """Return the slot of a key. A key without a slot takes a free one."""
         words = self._words
         free = -1
         for slot in range(group * SLOTS, (group + 1) * SLOTS):
@@ -171,11 +167,7 @@ def _grid(seconds: float) -> int:
 
 
 def lock_file() -> int:
-    """Return the descriptor of a nameless file, whose bytes serve as locks.
-
-    Raises:
-        SetupError: this host does not allow such a file.
-    """
+    """Return the descriptor of a nameless file, whose bytes serve as locks. Raises SetupError if there is none."""
     try:
         return os.memfd_create("locks")
     except (AttributeError, OSError):  # not Linux, or not allowed
