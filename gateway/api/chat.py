@@ -45,7 +45,7 @@ class ChatEdge:
         return Response(200, JSON + reply.headers + _shield_headers(answer.shield), body)
 
     def _read(self, request: Request) -> ChatRequest:
-        return self._chat.read(read_body(request), request.body)
+        return self._chat.dialect.read(read_body(request), request.body)
 
     async def models(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
         """List the models that the caller may use."""

@@ -1,6 +1,5 @@
-"""Render an answer to bytes: status line, Date, framing and the headers of the handler. Pure but for the clock."""
+"""Render an answer to bytes: status line, Date, framing and the headers of the handler. Pure."""
 
-from email.utils import formatdate
 from http import HTTPStatus
 
 from gateway.http.messages import Response
@@ -13,42 +12,32 @@ _CHUNKED = "transfer-encoding: chunked\r\n"
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
-class AnswerWriter:
-    """Renders answers. `tick` sets Date and is called once a second; no other method reads the clock."""
+def render(response: Response, date: str, *, is_last: bool, is_head: bool = False, is_http10: bool = False) -> bytes:
+    """Return head and body of `response`, or the head alone for a stream or an answer to HEAD.
 
-    def __init__(self) -> None:
-        self._date = ""
-        self.tick()
+    date: now, as RFC 9110 section 5.6.7 writes it. is_last: the connection ends after this answer. is_http10: the end
+    of the connection then ends a stream.
 
-    def tick(self) -> None:
-        """Set Date to now for the answers that follow."""
-        self._date = formatdate(usegmt=True)  # RFC 9110 section 5.6.7
-
-    def render(self, response: Response, *, is_last: bool, is_head: bool = False, is_http10: bool = False) -> bytes:
-        """Return head and body of `response`, or the head alone for a stream or an answer to HEAD.
-
-        is_last: the connection ends after this answer. is_http10: the end of the connection then ends a stream.
-
-        Raises:
-            ValueError: a status or header that may not be sent, such as a value with a line break.
-        """
-        status, body = response.status, response.body
-        if not 200 <= status <= 599:
-            raise ValueError("the status of an answer is 200 to 599")
-        if response.stream is not None:
-            body, framing = b"", "" if is_http10 else _CHUNKED
-        elif status in _WITHOUT_BODY:
-            body, framing = b"", ""
-        else:
-            framing = f"content-length: {len(body)}\r\n"
-        fields = "".join([f"{_checked(name)}: {value}\r\n" for name, value in response.headers])
-        # A line break in a value would make one more line, or a character that cannot be printed.
-        if fields.count("\r\n") != len(response.headers) or not fields.replace("\r\n", "").isprintable():
-            raise ValueError("a header contains a control character")
-        close = "connection: close\r\n" if is_last else ""
-        reason = _REASONS.get(status, "")
-        head = f"HTTP/1.1 {status} {reason}\r\ndate: {self._date}\r\n{fields}{close}{framing}\r\n"
-        return head.encode("latin-1") if is_head or not body else head.encode("latin-1") + body
+    Raises:
+        ValueError: a status or header that may not be sent, such as a value with a line break.
+    """
+    status, body = response.status, response.body
+    if not 200 <= status <= 599:
+        raise ValueError("the status of an answer is 200 to 599")
+    if response.stream is not None:
+        body, framing = b"", "" if is_http10 else _CHUNKED
+    elif status in _WITHOUT_BODY:
+        body, framing = b"", ""
+    else:
+        framing = f"content-length: {len(body)}\r\n"
+    fields = "".join([f"{_checked(name)}: {value}\r\n" for name, value in response.headers])
+    # A line break in a value would make one more line, or a character that cannot be printed.
+    if fields.count("\r\n") != len(response.headers) or not fields.replace("\r\n", "").isprintable():
+        raise ValueError("a header contains a control character")
+    close = "connection: close\r\n" if is_last else ""
+    reason = _REASONS.get(status, "")
+    head = f"HTTP/1.1 {status} {reason}\r\ndate: {date}\r\n{fields}{close}{framing}\r\n"
+    return head.encode("latin-1") if is_head or not body else head.encode("latin-1") + body
 
 
 def _checked(name: str) -> str:

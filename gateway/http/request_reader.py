@@ -2,10 +2,11 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from email.utils import formatdate
 
 import anyio.lowlevel
 
-from gateway.http.answer import CONTINUE, AnswerWriter
+from gateway.http.answer import CONTINUE
 from gateway.http.chunked import ChunkError, ChunkReader
 from gateway.http.head import Head, parse_head
 from gateway.http.messages import BodyTooLong, HttpError, Limits, Request, Response
@@ -19,7 +20,8 @@ class ServerState:
     """What all connections of one server share.
 
     is_stopping: answers end their connection. held_bytes: bodies that are arriving or being handled. endless: functions
-    that each end a stream which would last as long as its peer. sweep: given when the server begins to serve.
+    that each end a stream which would last as long as its peer. sweep: given when the server begins to serve. date: of
+    the answers of this second.
     """
 
     handle: Callable[[Request], Awaitable[Response]]
@@ -29,7 +31,7 @@ class ServerState:
     limits: Limits
     allowed_hosts: frozenset[str] | None
     sweep: Sweep = field(init=False)
-    writer: AnswerWriter = field(default_factory=AnswerWriter)
+    date: str = ""
     is_stopping: bool = False
     held_bytes: int = 0
     endless: set[Callable[[], None]] = field(default_factory=set)
@@ -39,6 +41,10 @@ class ServerState:
         if self.is_stopping:
             return self.limits.drain_idle_seconds
         return self.limits.head_seconds if is_first else self.limits.idle_seconds
+
+    def tick(self) -> None:
+        """Set the date of the answers that follow."""
+        self.date = formatdate(usegmt=True)
 
     def stop(self) -> None:
         """Make every answer the last of its connection, and end the streams that have no end."""

@@ -13,8 +13,8 @@ from gateway.http.messages import ClientError, ConnectFailed, NoReply, ReplyTime
 from gateway.http.messages import Reply as HttpReply
 from gateway.http.messages import Terms as Terms
 from gateway.llm.base import Prompt, Reply, UpstreamFault, UpstreamRefused
+from gateway.llm.masking import OwnKey
 from gateway.llm.openai import OpenAiDialect
-from gateway.llm.own_key import OwnKey
 from gateway.offload import ThreadOffload
 from gateway.strict_json import read_json, write_json
 

@@ -76,7 +76,10 @@ class PromptBlocked(ContentPolicyViolation):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Chat:
-    """The chat of this gateway. syncs_always: whether a plain chat, too, is on the disk before it is answered."""
+    """The chat of this gateway. Its `dialect` reads requests.
+
+    syncs_always: whether a plain chat, too, is on the disk before it is answered.
+    """
 
     store: Store
     clock: Clock
@@ -105,16 +108,6 @@ class Chat:
             offload=ThreadOffload(),
         )
         self._has_budgets = True
-
-    def read(self, body: object, raw: bytes | None = None) -> ChatRequest:
-        """Check the parsed JSON of a request and find its texts. Pure: read a large one in a thread.
-
-        raw: the strict JSON that `body` was read from. It goes to the model as it came, unless something is changed.
-
-        Raises:
-            InvalidRequest, UnsupportedValue, BodyTooLarge: the request; nothing was recorded.
-        """
-        return self.dialect.read(body, raw)
 
     def may_be_left(self) -> bool:
         """Tell whether a chat may be cancelled when its client leaves: no budget has to know its final cost."""

@@ -4,6 +4,7 @@ A circuit belongs to one version of a provider: a changed provider begins anew.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
 from gateway.clock import Clock
 from gateway.domain.alerts import AlertSource
@@ -18,15 +19,15 @@ from gateway.store.store import Store
 PROVIDER_DOWN = "provider-down"
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Circuits:
     """The circuits of this process."""
 
-    def __init__(self, *, store: Store, clock: Clock, alerts: Alerts, log: Log) -> None:
-        self._store = store
-        self._clock = clock
-        self._alerts = alerts
-        self._log = log
-        self._circuits: dict[tuple[str, int], Circuit] = {}
+    store: Store
+    clock: Clock
+    alerts: Alerts
+    log: Log
+    _circuits: dict[tuple[str, int], Circuit] = field(default_factory=dict, init=False)
 
     def circuit(self, provider: Provider) -> Circuit:
         """Return the circuit of a provider as it is now."""
@@ -36,12 +37,12 @@ class Circuits:
         """Return how a provider is."""
         if not provider.enabled:
             return ProviderStatus.DISABLED
-        return self.circuit(provider).status(self._clock.monotonic_seconds())
+        return self.circuit(provider).status(self.clock.monotonic_seconds())
 
     def wait_seconds(self, provider: Provider) -> int:
         """Return after how many whole seconds a provider that is open is tried again; at least 1."""
         until_seconds = self.circuit(provider).open_until_seconds or 0.0
-        return max(1, round(until_seconds - self._clock.monotonic_seconds() + 0.5))
+        return max(1, round(until_seconds - self.clock.monotonic_seconds() + 0.5))
 
     def begin(self, provider: Provider) -> bool:
         """Return whether a request may be sent to a provider now, and note that it is.
@@ -50,7 +51,7 @@ class Circuits:
         takes its place, and nobody can test it by hand.
         """
         circuit = self.circuit(provider)
-        if circuit.may_pass(self._clock.monotonic_seconds()):
+        if circuit.may_pass(self.clock.monotonic_seconds()):
             self._note(provider, circuit.begun())
             return True
         return provider.origin == "settings"
@@ -64,23 +65,23 @@ class Circuits:
         before = self.circuit(provider)
         self._note(provider, Circuit(has_answered=True))
         if before.is_open:
-            self._log.info("provider_recovered", provider=provider.name)
+            self.log.info("provider_recovered", provider=provider.name)
         if before.is_open or not before.has_answered:
             self._write_behind(lambda tx: self.end_alert(tx, provider, "The provider answers again."))
 
     def failed(self, provider: Provider, reason: str) -> None:
         """Note a failure. reason: for the operator."""
         before = self.circuit(provider)
-        after = before.failed(self._clock.monotonic_seconds())
+        after = before.failed(self.clock.monotonic_seconds())
         self._note(provider, after)
         if after.open_until_seconds is None or after.open_until_seconds == before.open_until_seconds:
             return
         if not before.is_open:
-            self._log.warning("provider_down", provider=provider.name, failures=after.failures, reason=reason)
-        now_at = self._clock.now_at()
+            self.log.warning("provider_down", provider=provider.name, failures=after.failures, reason=reason)
+        now_at = self.clock.now_at()
         evidence = {"provider": provider.name, "failures": after.failures, "pause_seconds": after.pause_seconds}
         self._write_behind(
-            lambda tx: self._alerts.raise_event(
+            lambda tx: self.alerts.raise_event(
                 tx,
                 source=AlertSource.PROVIDER,
                 rule=PROVIDER_DOWN,
@@ -95,12 +96,12 @@ class Circuits:
 
     def end_alert(self, tx: Transaction, provider: Provider, resolution: str) -> None:
         """End in `tx` the alert that a provider is down."""
-        self._alerts.end_event(
+        self.alerts.end_event(
             tx,
             source=AlertSource.PROVIDER,
             rule=PROVIDER_DOWN,
             subject=provider.id,
-            occurred_at=self._clock.now_at(),
+            occurred_at=self.clock.now_at(),
             resolution=resolution,
         )
 
@@ -115,6 +116,6 @@ class Circuits:
     def _write_behind(self, work: Callable[[Transaction], object]) -> None:
         """Write an alert that may be lost: if it cannot be written now, the request still gets its answer."""
         try:
-            self._store.db.write_behind(work)
+            self.store.db.write_behind(work)
         except StoreUnavailable as error:
-            self._log.error("provider_alert_lost", error=error)
+            self.log.error("provider_alert_lost", error=error)

@@ -178,23 +178,23 @@ class Routing:
         usable = [one for one in self.connections() if allowed is None or allowed(one.name)]
         # The built-in model beside the provider of the settings is for trying things out, and not on offer.
         asked = [one for one in usable if one.provider.origin != "built-in"] or usable
-        listed: dict[int, tuple[Mapping[str, object], ...]] = {}
+        listed: dict[str, tuple[Mapping[str, object], ...]] = {}
         failures: list[UpstreamUnavailable] = []
 
-        async def ask(number: int, connection: ProviderConnection) -> None:
+        async def ask(connection: ProviderConnection) -> None:
             try:
-                listed[number] = await connection.models()
+                listed[connection.id] = await connection.models()
             except UpstreamUnavailable as error:
                 failures.append(error)
 
         async with anyio.create_task_group() as group:
-            for number, connection in enumerate(asked):
-                group.start_soon(ask, number, connection)
+            for connection in asked:
+                group.start_soon(ask, connection)
         if failures and not listed:
             raise failures[0]
         found: dict[object, Mapping[str, object]] = {}
-        for number in sorted(listed):
-            for model in listed[number]:
+        for connection in asked:
+            for model in listed.get(connection.id, ()):
                 found.setdefault(model["id"], model)
         return tuple(found.values())
 

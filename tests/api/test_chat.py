@@ -37,6 +37,10 @@ class ScriptedChat:
     def may_be_left(self) -> bool:
         return self.leaving_ends_it
 
+    @property
+    def dialect(self) -> "ScriptedChat":
+        return self
+
     def read(self, body: object, raw: bytes) -> object:
         self.threads.append(threading.current_thread() is threading.main_thread())
         return body

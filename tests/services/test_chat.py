@@ -154,7 +154,7 @@ class Room:
     metrics: Metrics
 
     async def ask(self, content: object = "Hello", **fields: object) -> ChatAnswer:
-        return await self.chat.complete(WHO, self.chat.read(body(content, **fields)), CONTEXT)
+        return await self.chat.complete(WHO, DIALECT.read(body(content, **fields)), CONTEXT)
 
     async def event(self) -> AuditEvent:
         events = [event for event in (await self.audit.page(AuditFilter())).items if event.source == "chat"]
@@ -272,14 +272,14 @@ async def test_what_the_audit_keeps_of_a_clean_completion_is_written_as_what_it_
 async def test_a_prompt_of_which_nothing_is_changed_goes_on_byte_for_byte() -> None:
     sent = b'{ "model": "m", "messages": [{"role": "user", "content": "caf\\u00e9"}] }'
     async with room() as here:
-        await here.chat.complete(WHO, here.chat.read(read_json(sent), sent), CONTEXT)
+        await here.chat.complete(WHO, DIALECT.read(read_json(sent), sent), CONTEXT)
         assert [prompt.raw for prompt in here.upstream.sent] == [sent]
 
 
 async def test_of_a_prompt_that_is_masked_nothing_goes_on_as_it_came() -> None:
     sent = b'{"model": "m", "messages": [{"role": "user", "content": "mail@example"}]}'
     async with room(scoring=REDACT_PII) as here:
-        await here.chat.complete(WHO, here.chat.read(read_json(sent), sent), CONTEXT)
+        await here.chat.complete(WHO, DIALECT.read(read_json(sent), sent), CONTEXT)
         (prompt,) = here.upstream.sent
     assert prompt.raw is None
     assert "mail@example" not in str(prompt.body)
@@ -302,7 +302,7 @@ async def test_the_agent_is_the_header_then_the_user_then_the_key() -> None:
         async with room() as here:
             context = RequestContext("req_1", traceparent="00-a", agent=agent)
             try:
-                await here.chat.complete(WHO, here.chat.read(body(**fields)), context)
+                await here.chat.complete(WHO, DIALECT.read(body(**fields)), context)
             except PromptBlocked:
                 pass
             assert (await here.row())["agent"] == expected
@@ -326,7 +326,7 @@ async def test_the_agent_is_the_header_then_the_user_then_the_key() -> None:
 async def test_a_blocked_prompt_is_sent_nowhere(request_body: dict[str, object]) -> None:
     async with room() as here:
         with pytest.raises(PromptBlocked) as caught:
-            await here.chat.complete(WHO, here.chat.read(request_body), CONTEXT)
+            await here.chat.complete(WHO, DIALECT.read(request_body), CONTEXT)
         assert here.upstream.sent == []
         event, row, alerts = await here.event(), await here.row(), await here.alerts()
     assert caught.value.code == "content_policy_violation"
@@ -417,7 +417,7 @@ async def test_a_malformed_request_is_neither_scanned_nor_recorded() -> None:
     async with room() as here:
         for wrong, error in (({"stream": True}, UnsupportedValue), ({}, InvalidRequest), (body(5), InvalidRequest)):
             with pytest.raises(error):
-                await here.chat.complete(WHO, here.chat.read(wrong), CONTEXT)
+                await here.chat.complete(WHO, DIALECT.read(wrong), CONTEXT)
         assert here.scanner.texts == [] and here.upstream.sent == []
         assert (await here.audit.page(AuditFilter(source="chat"))).items == ()
 
