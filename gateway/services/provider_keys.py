@@ -5,6 +5,7 @@ folders that the settings allow, and never to a secret of the gateway itself. Th
 reference and whenever it reads the key. No message, log or record contains a key.
 """
 
+import errno
 import os
 import re
 import stat
@@ -110,21 +111,23 @@ class ProviderKeys:
             raise KeyMissing(f"The file of API keys cannot be read ({error.strerror}).") from error
 
     def _read_file(self, path: str) -> str:
-        # O_NONBLOCK: do not wait for the other end of a pipe. O_NOFOLLOW: the checked path has no link.
-        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
         try:
-            descriptor = os.open(os.path.realpath(path), flags)
-            try:
-                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                    raise KeyMissing("What should hold the API key is no file.")
-                raw = os.read(descriptor, MAX_KEY_BYTES + 1)
-            finally:
-                os.close(descriptor)
+            raw = read_regular(os.path.realpath(path), MAX_KEY_BYTES + 1)
         except OSError as error:
             raise KeyMissing(f"The file of the API key cannot be read ({error.strerror}).") from error
         if len(raw) > MAX_KEY_BYTES:
             raise KeyMissing("The file of the API key is too long for one.")
         return raw.decode("utf-8", "replace").strip()
+
+
+def read_regular(path: str, size: int) -> bytes:
+    """Return the first `size` bytes of a regular file that is no link. Raises OSError."""
+    # Without O_NONBLOCK, opening a pipe would wait for its other end.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "no regular file")
+        return file.read(size)
 
 
 def _lies_in(path: str, folder: str) -> bool:

@@ -64,8 +64,6 @@ Key = Annotated[
 ]
 Model = Annotated[str, glob(MAX_MODEL_CHARS)]
 Models = Annotated[tuple[Model, ...], Bounds(1, MAX_MODELS), "Names or globs of the models it serves; all if left out."]
-Priority = Annotated[int, Bounds(0, MAX_PRIORITY), "The lowest is tried first; 100 if left out."]
-Weight = Annotated[int, Bounds(1, MAX_WEIGHT), "Share among those of one priority; 1 if left out."]
 Timeout = Annotated[float, Bounds(1, MAX_TIMEOUT_SECONDS), "Longest wait for a whole answer; 600 if left out."]
 Retries = Annotated[int, Bounds(0, MAX_RETRIES), "How often a request is sent again before the next provider is tried."]
 ModelPrices = Annotated[
@@ -84,8 +82,8 @@ class ChangedProvider:
     base_url: BaseUrl | None = None
     api_key: Key | None = field(default=KEEP_TEXT, repr=False)
     models: Models | None = None
-    priority: Priority | None = None
-    weight: Weight | None = None
+    priority: Annotated[int, Bounds(0, MAX_PRIORITY), "The lowest is tried first; 100 if left out."] | None = None
+    weight: Annotated[int, Bounds(1, MAX_WEIGHT), "Share among those of one priority; 1 if left out."] | None = None
     timeout_seconds: Timeout | None = None
     max_retries: Retries | None = None
     prices: ModelPrices | None = None

@@ -7,6 +7,7 @@ event becomes the beginning of the chain, so that the rest still verifies.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 
@@ -75,20 +76,16 @@ class Retention:
                 return self._store.audit.prune(tx, chain, before=before, limit=BATCH_ROWS)
 
             if count := await self._repeat(batch):
-                await self._record(instance_id, count, before)
-
-    async def _record(self, instance_id: str, count: int, before: int) -> None:
-        boundary = await self._store.db.read(lambda tx: self._store.audit.beginning(tx, instance_id))
-        details = {"events": count, "before": before, "boundary_seq": boundary.seq, "boundary_hash": boundary.hash}
-        await self._audit.record(
-            self._audit.event(
-                "audit_pruned",
-                source="gateway",
-                resource_type="audit_chain",
-                resource_id=instance_id,
-                details=details,
-            )
-        )
+                head = await self._store.db.read(partial(self._store.audit.beginning, instance_id=instance_id))
+                details = {"events": count, "before": before, "boundary_seq": head.seq, "boundary_hash": head.hash}
+                event = self._audit.event(
+                    "audit_pruned",
+                    source="gateway",
+                    resource_type="audit_chain",
+                    resource_id=instance_id,
+                    details=details,
+                )
+                await self._audit.record(event)
 
     async def _repeat(self, batch: Callable[[Transaction], int]) -> int:
         """Run `batch` until it deletes less than its limit, with pauses between, and return the total."""

@@ -38,11 +38,7 @@ _Rule = Annotated[str, Bounds(pattern=RULE_PATTERN, says="must be the id of a ru
 _Digest = Annotated[
     str, Bounds(pattern=DIGEST_PATTERN, says="must be the SHA-256 of the evidence, 64 lowercase hex digits")
 ]
-_Agent = Annotated[str, line(MAX_AGENT_CHARS)]
-_Key = Annotated[str, line(100), "The id or the prefix of one API key."]
-_AnyKey = Annotated[bool, "Accept it for every key: anyone may claim the name of the agent."]
 _Request = Annotated[str, line(100), "The id of a request, `trf_…` or `req_…`: the answer says its new verdict."]
-_Alert = Annotated[str, line(100), "The id of an alert of a scan."]
 _SCOPES = dict.fromkeys(("digest", "alert"), AcceptanceScope.FINDING) | dict.fromkeys(
     ("agent", "key", "any_key"), AcceptanceScope.RULE_AGENT
 )
@@ -62,11 +58,11 @@ class WantedAcceptance:
     reason: Reason
     until_at: UntilIn90Days = field(metadata={"json_name": "until"})
     rule: _Rule | None = None
-    agent: _Agent | None = None
-    key: _Key | None = None
+    agent: Annotated[str, line(MAX_AGENT_CHARS)] | None = None
+    key: Annotated[str, line(100), "The id or the prefix of one API key."] | None = None
     digest: _Digest | None = None
-    alert: _Alert | None = None
-    any_key: _AnyKey = False
+    alert: Annotated[str, line(100), "The id of an alert of a scan."] | None = None
+    any_key: Annotated[bool, "Accept it for every key: anyone may claim the name of the agent."] = False
     request: _Request | None = None
 
 

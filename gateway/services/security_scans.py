@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -15,6 +14,7 @@ from gateway.domain.security_scans import ItemKind, ScannedItem, SecurityScan, s
 from gateway.errors import Conflict, InvalidRequest
 from gateway.schema import Bounds
 from gateway.services.findings import described
+from gateway.services.provider_keys import read_regular
 from gateway.services.resource import Resource
 from gateway.settings import named
 from gateway.shield import Shield
@@ -112,14 +112,7 @@ class SecurityScans(Resource[SecurityScan]):
 
     def _scan_file(self, path: str) -> ScannedItem:
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
-            try:
-                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                    return _unreadable(path, "no regular file")
-                with open(descriptor, "rb", closefd=False) as file:
-                    raw = file.read(MAX_FILE_BYTES + 1)
-            finally:
-                os.close(descriptor)
+            raw = read_regular(path, MAX_FILE_BYTES + 1)
         except OSError as error:
             return _unreadable(path, error.strerror or "cannot be read")
         if len(raw) > MAX_FILE_BYTES:
