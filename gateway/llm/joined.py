@@ -47,11 +47,13 @@ class JoinedText:
     leaves: Sequence[Leaf]
     seams: Sequence[tuple[int, Leaf, int]] = ()
 
-    def locate(self, detections: Iterable[Detection]) -> tuple[Detection, ...]:
-        """Return detections with places, hashes and spans of these leaves: one for each leaf where a rule matched.
+    def placed(self, result: ScanResult) -> ScanResult:
+        """Return the result of this text with places, hashes and spans of its leaves: a detection for each leaf.
 
         A rule counts once, so that all but its first detection have no score.
         """
+        if not result.detections:
+            return result
         pieces: list[tuple[int, Leaf, int]] = []
         begin = 0
         for leaf in self.leaves:
@@ -59,14 +61,8 @@ class JoinedText:
             begin += len(leaf.text) + 1
         pieces += self.seams
         digests: dict[int, str] = {}
-        placed = [one for found in detections for one in _in_leaves(found, pieces, digests)]
-        return tuple(sorted(placed, key=lambda one: -one.score))
-
-    def placed(self, result: ScanResult) -> ScanResult:
-        """Return the result of this text with what was found placed in its leaves."""
-        if not result.detections:
-            return result
-        return ScanResult(result.verdict, result.score, self.locate(result.detections), result.redacted)
+        found = [one for detection in result.detections for one in _in_leaves(detection, pieces, digests)]
+        return replace(result, detections=tuple(sorted(found, key=lambda one: -one.score)))
 
 
 def _in_leaves(

@@ -199,7 +199,7 @@ class Chat:
         """Send the prompt, masked if it has to be, and return the answer."""
         prompt, inbound, reservation = exchange.request.prompt, exchange.inbound, exchange.reservation
         sent_seconds = self.clock.monotonic_seconds()
-        sent = inbound.masked if inbound and inbound.masked else prompt
+        sent = inbound.changed if inbound and inbound.changed else prompt
         try:
             reply, by = await self.routing.complete(sent, exchange.candidates, exchange.context.traceparent)
         except UpstreamRefused as error:

@@ -5,10 +5,9 @@ changed prompt or reply is scanned again: what stands over several texts, or in 
 and is blocked. A blocked reply loses the choices at fault first, and everything else only if that does not help.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 import anyio.lowlevel
 
@@ -36,6 +35,7 @@ from gateway.shield.scoring import Policy, combine, judge
 
 Accept = Callable[[ScanResult, Policy], ScanResult]
 Action = Literal["none", "blocked", "redacted", "observed"]
+Text = TypeVar("Text", Prompt, Reply)
 LONG_CHARS = 12_288
 """Of a longer prompt that comes again with more behind it, only the end is scanned again."""
 _SHORTEST_MATCH_CHARS = 4
@@ -44,31 +44,16 @@ _TEXTS_IN_LOOP = 500  # more are joined in a thread
 
 
 @record
-class ScannedPrompt:
-    """What the shield says of a prompt, and what was done.
+class Scanned(Generic[Text]):
+    """What the shield says of a prompt or reply, and what was done.
 
-    action: ``blocked`` if it may not be forwarded. text_sha256, text_chars: of the texts of its messages, joined by
-    line breaks. masked: what is forwarded instead, None for the prompt as it is. captured: what is kept of its texts.
+    action: ``blocked`` if a prompt may not be forwarded. changed: what goes on instead of a prompt or reply, None for
+    it as it is. captured: what is kept of the texts that came.
     """
 
     result: ScanResult
     action: Action
-    text_sha256: str
-    text_chars: int
-    masked: Prompt | None = None
-    captured: CapturedText | None = None
-
-
-@record
-class ScannedReply:
-    """What the shield says of a reply, and what was done.
-
-    changed: what the client gets instead, None for the reply as it is. captured: what is kept of the texts that came.
-    """
-
-    result: ScanResult
-    action: Action
-    changed: Reply | None = None
+    changed: Text | None = None
     captured: CapturedText | None = None
 
 
@@ -87,13 +72,13 @@ class ChatPolicy:
     accept: Accept | None = None
     owner: str = ""
 
-    async def inbound(self, request: ChatRequest) -> ScannedPrompt:
+    async def inbound(self, request: ChatRequest) -> Scanned[Prompt]:
         """Scan every text of a prompt; mask what the policy wants masked before the model reads it.
 
         Raises:
             ShieldUnavailable: the shield failed; nothing may be forwarded. Shed: there is too much to do.
         """
-        policy, texts = self.policy, request.leaves.texts
+        policy = self.policy
         result = await self._scan_prompt(request.leaves, is_patient=False)
         action: Action = "none"
         masked: Prompt | None = None
@@ -106,12 +91,10 @@ class ChatPolicy:
             action, masked = "redacted", await self._masked_prompt(request.prompt)
             if self._must_mask(await self._scan_prompt(self.dialect.prompt_leaves(masked))):
                 action, masked, result = "blocked", None, self._unmaskable(result)
-        captured = await self.captures.of_leaves(texts, Direction.INBOUND, policy)
-        text = "\n".join(leaf.text for leaf in texts if leaf.kind is LeafKind.CONTENT and not leaf.view)
-        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-        return ScannedPrompt(result, action, digest, len(text), masked, captured)
+        captured = await self.captures.of_leaves(request.leaves.texts, Direction.INBOUND, policy)
+        return Scanned(result, action, masked, captured)
 
-    async def outbound(self, reply: Reply) -> ScannedReply:
+    async def outbound(self, reply: Reply) -> Scanned[Reply]:
         """Scan every text of a reply; withhold or mask what may not leave.
 
         Raises:
@@ -198,25 +181,25 @@ class ChatPolicy:
 
     # Changing.
 
-    async def _decide(self, reply: Reply, result: ScanResult) -> ScannedReply:
+    async def _decide(self, reply: Reply, result: ScanResult) -> Scanned[Reply]:
         """Return what may be given out of a reply with this result."""
         policy, must_mask = self.policy, self._must_mask(result)
         if not self._is_faulty(result):
-            return ScannedReply(result, "none")
+            return Scanned(result, "none")
         if policy.mode is ShieldMode.OBSERVE:
-            return ScannedReply(result, "observed")
+            return Scanned(result, "observed")
         if policy.outbound is OutboundAction.REDACT or result.verdict is not Verdict.BLOCK:
             reply = await self._masked_reply(reply)
             if not await self._still_leaks(reply):
-                return ScannedReply(result, "redacted", reply)
+                return Scanned(result, "redacted", reply)
         kept = await self._withheld(reply)
         if await self._still_leaks(kept):  # a match may stand over several choices
             kept = await self._withheld(reply, is_over_choices=True)
             if await self._still_leaks(kept):
                 kept = self.dialect.bare(kept)
         if must_mask:
-            return ScannedReply(self._unmaskable(result), "blocked", await self._masked_reply(kept))
-        return ScannedReply(result, "blocked", kept)
+            return Scanned(self._unmaskable(result), "blocked", await self._masked_reply(kept))
+        return Scanned(result, "blocked", kept)
 
     async def _still_leaks(self, reply: Reply) -> bool:
         return self._is_faulty(await self._scan_reply(await self._reply_leaves(reply)))

@@ -4,9 +4,11 @@ Each step fills in its own part of the `ChatExchange`. So whatever ends a chat, 
 it. Nothing here waits or decides.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from gateway.domain.agents import AgentSource
 from gateway.domain.alerts import AlertSource
@@ -14,7 +16,7 @@ from gateway.domain.budgets import Usage
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import AccessDenied, GatewayError
-from gateway.llm.base import ChatRequest, Reply, UpstreamRefused
+from gateway.llm.base import ChatRequest, LeafKind, Prompt, Reply, UpstreamRefused
 from gateway.llm.tools import listed_tools
 from gateway.metrics import Metrics
 from gateway.records import record
@@ -22,7 +24,7 @@ from gateway.services.access_guard import EntryDenied
 from gateway.services.agent_discovery import AgentBlocked, Sighting
 from gateway.services.alerts import Alerts
 from gateway.services.audit import MAX_AGENT_CHARS
-from gateway.services.chat_policy import Action, ScannedPrompt, ScannedReply
+from gateway.services.chat_policy import Action, Scanned
 from gateway.services.findings import described
 from gateway.services.routing import ProviderConnection
 from gateway.services.spending import OverBudget, Reservation
@@ -99,10 +101,10 @@ class ChatExchange:
     started_seconds: float
     candidates: Sequence[ProviderConnection] = ()
     reservation: Reservation | None = None
-    inbound: ScannedPrompt | None = None
+    inbound: Scanned[Prompt] | None = None
     upstream_seconds: float | None = None
     answer: Answer | None = None
-    outbound: ScannedReply | None = None
+    outbound: Scanned[Reply] | None = None
     error: GatewayError | None = None
     is_gone: bool = False
 
@@ -152,7 +154,7 @@ class ChatExchange:
         assert self.answer is not None
         return self.outbound.changed if self.outbound and self.outbound.changed else self.answer.reply
 
-    def scans(self) -> list[tuple[Direction, ScannedPrompt | ScannedReply]]:
+    def scans(self) -> list[tuple[Direction, Scanned[Any]]]:
         """Return what was scanned, the prompt first."""
         found = ((Direction.INBOUND, self.inbound), (Direction.OUTBOUND, self.outbound))
         return [(direction, scanned) for direction, scanned in found if scanned is not None]
@@ -213,15 +215,19 @@ def sighting(exchange: ChatExchange, row: TrafficRow) -> Sighting:
 def traffic_row(exchange: ChatExchange, id: str, *, occurred_at: int, now_seconds: float) -> TrafficRow:
     """Return the row that stands for this chat."""
     result, action = exchange.outcome()
-    scans, inbound = exchange.scans(), exchange.inbound
+    scans = exchange.scans()
     elapsed_us = round((now_seconds - exchange.started_seconds) * 1_000_000)
     detections = [one for direction, scan in scans for one in described(scan.result.detections, direction)]
     if exchange.has_key:
         detections += described((_OWN_KEY,), Direction.OUTBOUND)
     found = {direction: scan.result.score for direction, scan in scans if scan.result.detections}
-    sha256, chars = (inbound.text_sha256, inbound.text_chars) if inbound else (None, 0)
+    sha256, chars = None, 0
     if result.detections and result.detections[0].sha256:
         sha256, chars = result.detections[0].sha256, result.detections[0].chars
+    elif exchange.inbound is not None:
+        leaves = exchange.request.leaves.texts
+        text = "\n".join(leaf.text for leaf in leaves if leaf.kind is LeafKind.CONTENT and not leaf.view)
+        sha256, chars = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), len(text)
     reply = exchange.answer.reply if exchange.answer else None
     # Who answered or would have; nobody if no provider serves the model.
     provider = exchange.answer.by if exchange.answer else next(iter(exchange.candidates), None)

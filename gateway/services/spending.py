@@ -8,19 +8,11 @@ costs is a comparison of two integers.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gateway.clock import Clock
 from gateway.domain.alerts import AlertSource, fingerprint
-from gateway.domain.budgets import (
-    HOLD_SECONDS,
-    Budget,
-    BudgetAction,
-    BudgetScope,
-    Spender,
-    Standing,
-    Usage,
-)
+from gateway.domain.budgets import HOLD_SECONDS, Budget, BudgetAction, BudgetScope, Spender, Standing, Usage
 from gateway.errors import BudgetExceeded
 from gateway.services.alerts import Alerts
 from gateway.shield.detections import Severity
@@ -58,16 +50,16 @@ class Reservation:
     held: tuple[tuple[str, int], ...] = ()
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Spending:
     """Takes from budgets and gives back. Creates and changes no budget."""
 
-    def __init__(self, *, store: Store, clock: Clock, alerts: Alerts) -> None:
-        self._store = store
-        self._clock = clock
-        self._alerts = alerts
-        self._known: tuple[Budget, ...] = ()
-        self._generation = -1
-        self._unpriced: set[str] = set()
+    store: Store
+    clock: Clock
+    alerts: Alerts
+    _known: tuple[Budget, ...] = field(default=(), init=False)
+    _generation: int = field(default=-1, init=False)
+    _unpriced: set[str] = field(default_factory=set, init=False)
 
     def any(self) -> bool:
         """Tell whether there is any budget at all.
@@ -75,9 +67,9 @@ class Spending:
         Raises:
             StoreUnavailable: they cannot be read.
         """
-        generation = self._store.generation.value()
+        generation = self.store.generation.value()
         if generation != self._generation:
-            self._known = self._store.db.read_now(self._store.budgets.all)
+            self._known = self.store.db.read_now(self.store.budgets.all)
             self._generation = generation
         return bool(self._known)
 
@@ -92,7 +84,7 @@ class Spending:
             OverBudget: one has less left. Nothing was taken. Of several, the one that waits longest.
             StoreUnavailable: nothing was taken.
         """
-        now_at, worst = self._clock.now_at(), reservation.worst
+        now_at, worst = self.clock.now_at(), reservation.worst
 
         def work(tx: Transaction) -> tuple[tuple[str, int], ...]:
             standings = self._standings(tx, budget_ids, now_at)
@@ -106,11 +98,11 @@ class Spending:
                 raise OverBudget(max(short, key=lambda standing: standing.period.ends_at), now_at)
             for standing in standings:
                 amount = worst.amount(standing.budget.unit)
-                if self._store.budgets.reserve(tx, reservation.id, standing, amount, now_at=now_at):
+                if self.store.budgets.reserve(tx, reservation.id, standing, amount, now_at=now_at):
                     self.end_alerts(tx, standing.budget.id, now_at, "A new period has begun.")
             return tuple((standing.budget.id, standing.period.begins_at) for standing in standings)
 
-        reservation.held = await self._store.db.write(work, is_durable=False)
+        reservation.held = await self.store.db.write(work, is_durable=False)
 
     def settle(self, tx: Transaction, reservation: Reservation, used: Usage | None, providers: Collection[str]) -> None:
         """Release in `tx` what was taken and add `used`; None if nothing was used.
@@ -118,25 +110,23 @@ class Spending:
         providers: ids and names of the providers that may be paid; a budget of another provider pays nothing. The job
         for orphans may have released the hold already.
         """
-        self._store.budgets.release(tx, reservation.id)
+        self.store.budgets.release(tx, reservation.id)
         if used is None:
             return
-        now_at = self._clock.now_at()
+        now_at = self.clock.now_at()
         for budget_id, begins_at in reservation.held:
-            budget = self._store.budgets.by_id(tx, budget_id)
+            budget = self.store.budgets.by_id(tx, budget_id)
             if budget is None or (budget.scope is BudgetScope.PROVIDER and budget.scope_value not in providers):
                 continue
-            standing = self._store.budgets.spend(tx, budget, begins_at, used.amount(budget.unit))
+            standing = self.store.budgets.spend(tx, budget, begins_at, used.amount(budget.unit))
             self._raise_alerts(tx, standing, now_at)
 
     def refused(self, tx: Transaction, error: OverBudget) -> None:
         """Raise in `tx`, once in a period, the alert that a budget refuses."""
-        now_at = self._clock.now_at()
-        budget = self._store.budgets.by_id(tx, error.standing.budget.id)
-        if budget is not None:
-            standing = self._store.budgets.standing(tx, budget, now_at)
+        now_at = self.clock.now_at()
+        for standing in self._standings(tx, (error.standing.budget.id,), now_at):
             if standing.exceeded_at is None:
-                self._raise_exceeded(tx, standing, now_at, "Requests are refused until the period ends.")
+                self._raise(tx, standing, now_at, "Requests are refused until the period ends.")
 
     def unpriced(self, model: str | None, used: Usage | None) -> str | None:
         """Return the model if its price is unknown and this process has raised no alert of it yet."""
@@ -147,9 +137,9 @@ class Spending:
         """Raise in `tx` the alert that the price of a model is unknown, unless there is one."""
         if len(self._unpriced) < _MOST_UNPRICED:
             tx.after_commit(lambda: self._unpriced.add(model))
-        if self._store.alerts.latest(tx, fingerprint(AlertSource.BUDGET, UNKNOWN_PRICE_RULE, model)) is not None:
+        if self.store.alerts.latest(tx, fingerprint(AlertSource.BUDGET, UNKNOWN_PRICE_RULE, model)) is not None:
             return
-        self._alerts.raise_event(
+        self.alerts.raise_event(
             tx,
             source=AlertSource.BUDGET,
             rule=UNKNOWN_PRICE_RULE,
@@ -163,7 +153,7 @@ class Spending:
     def end_alerts(self, tx: Transaction, budget_id: str, now_at: int, resolution: str) -> None:
         """Resolve in `tx` the alerts of a budget that has room again."""
         for rule in (SOFT_RULE, EXCEEDED_RULE):
-            self._alerts.end_event(
+            self.alerts.end_event(
                 tx,
                 source=AlertSource.BUDGET,
                 rule=rule,
@@ -180,43 +170,36 @@ class Spending:
         """
         if not self.any():
             return
-        before = self._clock.now_at() - HOLD_SECONDS * 1000
-        orphans = await self._store.db.read(
-            lambda tx: self._store.budgets.orphans(tx, before=before, limit=_ORPHANS_A_TURN)
+        before = self.clock.now_at() - HOLD_SECONDS * 1000
+        orphans = await self.store.db.read(
+            lambda tx: self.store.budgets.orphans(tx, before=before, limit=_ORPHANS_A_TURN)
         )
         if orphans:
-            await self._store.db.write(lambda tx: [self._store.budgets.release(tx, one) for one in orphans])
+            await self.store.db.write(lambda tx: [self.store.budgets.release(tx, one) for one in orphans])
 
     def _standings(self, tx: Transaction, budget_ids: Collection[str], now_at: int) -> list[Standing]:
         """Return how these budgets stand, read afresh: a limit may have been changed a moment ago."""
-        found = (self._store.budgets.by_id(tx, budget_id) for budget_id in budget_ids)
-        return [self._store.budgets.standing(tx, budget, now_at) for budget in found if budget is not None]
+        found = (self.store.budgets.by_id(tx, budget_id) for budget_id in budget_ids)
+        return [self.store.budgets.standing(tx, budget, now_at) for budget in found if budget is not None]
 
     def _raise_alerts(self, tx: Transaction, standing: Standing, now_at: int) -> None:
         """Raise each alert of a budget once in a period."""
         if standing.spent > standing.budget.effective_amount(now_at):
             if standing.exceeded_at is None:
-                self._raise_exceeded(tx, standing, now_at, "More was spent than its limit.")
+                self._raise(tx, standing, now_at, "More was spent than its limit.")
         elif standing.soft_at is None and standing.is_soft(now_at):
-            self._store.budgets.mark_alerted(tx, standing, is_soft=True, now_at=now_at)
-            title = f"A budget is {standing.budget.soft_pct} % spent"
-            self._raise(tx, SOFT_RULE, Severity.MEDIUM, title, "It still has room.", standing, now_at)
+            self._raise(tx, standing, now_at, "It still has room.", is_soft=True)
 
-    def _raise_exceeded(self, tx: Transaction, standing: Standing, now_at: int, what: str) -> None:
-        self._store.budgets.mark_alerted(tx, standing, is_soft=False, now_at=now_at)
-        self._raise(tx, EXCEEDED_RULE, Severity.HIGH, "A budget is used up", what, standing, now_at)
-
-    def _raise(
-        self, tx: Transaction, rule: str, severity: Severity, title: str, what: str, standing: Standing, now_at: int
-    ) -> None:
+    def _raise(self, tx: Transaction, standing: Standing, now_at: int, what: str, *, is_soft: bool = False) -> None:
         budget = standing.budget
+        self.store.budgets.mark_alerted(tx, standing, is_soft=is_soft, now_at=now_at)
         covered = budget.scope.value + (f" {budget.scope_value}" if budget.scope_value else "")
-        self._alerts.raise_event(
+        self.alerts.raise_event(
             tx,
             source=AlertSource.BUDGET,
-            rule=rule,
-            severity=severity,
-            title=title,
+            rule=SOFT_RULE if is_soft else EXCEEDED_RULE,
+            severity=Severity.MEDIUM if is_soft else Severity.HIGH,
+            title=f"A budget is {budget.soft_pct} % spent" if is_soft else "A budget is used up",
             description=f"Budget {budget.name or budget.id} ({covered}, {budget.unit} a {budget.window}). {what}",
             subject=budget.id,
             occurred_at=now_at,

@@ -8,7 +8,7 @@ from gateway.errors import BodyTooLarge
 from gateway.llm.base import Leaf, LeafKind
 from gateway.llm.joined import SEAM_CHARS, JoinedText, join
 from gateway.llm.leaves import Walk, unescape_json
-from gateway.shield.detections import Detection, Severity
+from gateway.shield.detections import Detection, ScanResult, Severity, Verdict
 
 WORDS = frozenset(("role", "user", "content"))
 
@@ -27,10 +27,14 @@ def parts(*texts: str) -> list[Leaf]:
     return [Leaf(f"messages[0].content[{index}]", text, LeafKind.CONTENT) for index, text in enumerate(texts)]
 
 
+def placed(joined: JoinedText, found: Detection) -> tuple[Detection, ...]:
+    return joined.placed(ScanResult(Verdict.REVIEW, 25, (found,))).detections
+
+
 def detection_at(joined: JoinedText, text: str) -> Detection:
     start = joined.text.index(text)
     plain = Detection("r", "R", "injection", Severity.HIGH, "d", text, 1.0, 25, 1, start, start + len(text), "text")
-    (found,) = joined.locate((plain,))
+    (found,) = placed(joined, plain)
     return found
 
 
@@ -45,9 +49,9 @@ def test_a_match_that_is_whole_in_its_text_is_no_other_where_the_next_text_is_gl
     begin, glued = joined.text.index("abcd"), joined.text.index("abcdefgh")
     spans = ((begin, begin + 4), (glued, glued + 8))
     plain = Detection("r", "R", "secret", Severity.HIGH, "d", "", 1.0, 25, 2, *spans[0], "text", spans=spans)
-    (found,) = joined.locate((plain,))
+    (found,) = placed(joined, plain)
     assert (found.is_spread, found.count, found.start, found.end) == (False, 1, 4, 8)
-    (only_glued,) = joined.locate((replace(plain, start=glued, end=glued + 8, spans=()),))
+    (only_glued,) = placed(joined, replace(plain, start=glued, end=glued + 8, spans=()))
     assert only_glued.is_spread
 
 
