@@ -72,10 +72,7 @@ class AccessList(Resource[AccessEntry]):
     async def create(self, principal: Principal, new: WantedEntry, context: RequestContext) -> AccessEntry:
         """Create an entry. It applies in every process from the next request on.
 
-        Raises:
-            InvalidRequest: a field; `param` names it.
-            Conflict: there is such an entry, no such key, too many, or it locks somebody out and `force` is not set.
-            AuditUnavailable: the entry was not created.
+        Raises as `Resource.create`, also Conflict for no such key, or if, without `force`, somebody is locked out.
         """
         now_at = self.clock.now_at()
         check(new)
@@ -104,11 +101,7 @@ class AccessList(Resource[AccessEntry]):
     ) -> AccessEntry:
         """Change an entry.
 
-        Raises:
-            InvalidRequest: a field; `param` names it. NotFound: there is none.
-            Conflict: another version, a value that its type cannot have, such an entry, no such key, or it
-                locks somebody out and `force` is not set.
-            AuditUnavailable: nothing was changed.
+        Raises as `Resource.change` and `create`, also Conflict for a value that the type of the entry cannot have.
         """
         now_at = self.clock.now_at()
         check(changes)
@@ -135,12 +128,7 @@ class AccessList(Resource[AccessEntry]):
     async def remove(
         self, principal: Principal, name: str, context: RequestContext, *, force: bool = False
     ) -> AccessEntry:
-        """Remove an entry and return it as it was.
-
-        Raises:
-            NotFound: there is none. Conflict: it locks somebody out and `force` is not set.
-            AuditUnavailable: it was not removed.
-        """
+        """Remove an entry. Raises as `Resource.remove`, also Conflict if, without `force`, somebody is locked out."""
 
         def work(tx: AuthorityTransaction) -> AccessEntry:
             entry = self.find(tx, name)

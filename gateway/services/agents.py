@@ -102,12 +102,7 @@ class Agents(Resource[AgentRecord]):
         raise NotFound("There is no such agent.")
 
     async def register(self, principal: Principal, wanted: WantedAgent, context: RequestContext) -> AgentView:
-        """Register an agent before its first request.
-
-        Raises:
-            InvalidRequest: a field; `param` names it. Conflict: there is one of this name, or too many.
-            AuditUnavailable: it was not registered.
-        """
+        """Register an agent before its first request. Raises as `Resource.create`."""
         check(wanted)
         record = self._described(principal, wanted, AgentSource.MANUAL)
 
@@ -150,12 +145,7 @@ class Agents(Resource[AgentRecord]):
         return await self.audit.commit_authority(work)
 
     async def change(self, principal: Principal, name: str, changes: WantedAgent, context: RequestContext) -> AgentView:
-        """Change an agent. Every process refuses the next chat of a blocked one.
-
-        Raises:
-            InvalidRequest: a field; `param` names it. NotFound: there is no such agent.
-            Conflict: another version. AuditUnavailable: nothing was changed.
-        """
+        """Change an agent. Every process refuses the next chat of a blocked one. Raises as `Resource.change`."""
         check(changes)
 
         def work(tx: AuthorityTransaction) -> None:
@@ -189,7 +179,6 @@ class Agents(Resource[AgentRecord]):
         return await self.store.db.read(work)
 
     def _described(self, principal: Principal, wanted: WantedAgent, source: AgentSource) -> AgentRecord:
-        """Return the record of a new agent."""
         name = clean_name(wanted.name or "")
         if not name:
             raise InvalidRequest("name is missing.", param="name")

@@ -6,10 +6,9 @@ timeline of the alert; further sightings are only counted.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from gateway.clock import Clock, Ids
 from gateway.domain.alerts import (
     ACTIVE,
     MERGE_WITHIN_MS,
@@ -27,14 +26,12 @@ from gateway.domain.alerts import (
     fold,
     move,
 )
-from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.records import project
 from gateway.schema import check
-from gateway.services.audit import Audit
 from gateway.services.findings import described
-from gateway.services.resource import check_future, check_version
+from gateway.services.resource import Resource, check_future, check_version
 from gateway.shield.detections import Direction, ScanResult, Severity
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
@@ -51,14 +48,16 @@ TIMELINE_EVENTS = 200
 _AGENT_CHARS = 100
 
 
-class Alerts:
-    """The alerts of this gateway."""
+@dataclass(kw_only=True, eq=False, repr=False)
+class Alerts(Resource[Alert]):
+    """The alerts of this gateway. Nobody creates or removes one by a call."""
 
-    def __init__(self, *, store: Store, clock: Clock, ids: Ids, audit: Audit) -> None:
-        self._store = store
-        self._ids = ids
-        self._clock = clock
-        self._audit = audit
+    noun, nouns = "alert", "alerts"
+    resource_type = "alert"
+    repository = "alerts"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._new_of_agents: dict[str, tuple[int, int]] = {}  # by key: since when they are counted, and how many
 
     def raise_from_scan(
@@ -134,7 +133,7 @@ class Alerts:
         default the source. key_subject: replaces the subject when the agents of the key have too many alerts.
         """
         seen = Alert(
-            id=self._ids.new("alr"),
+            id=self.ids.new("alr"),
             title=title[:TITLE_CHARS],
             description=description[:DESCRIPTION_CHARS],
             severity=severity,
@@ -155,11 +154,11 @@ class Alerts:
         self, tx: Transaction, *, source: AlertSource, rule: str, subject: str, occurred_at: int, resolution: str
     ) -> int:
         """Resolve in `tx` the active alerts of something that is over by itself; return how many there were."""
-        over = self._store.alerts.active_of(tx, fingerprint(source, rule, subject))
+        over = self.store.alerts.active_of(tx, fingerprint(source, rule, subject))
         for alert in over:
             resolved = move(alert, AlertStatus.RESOLVED, who=ITSELF, at=occurred_at, note=resolution)
-            self._store.alerts.change(tx, resolved)
-            self._append(tx, "resolved", alert, resolved, note=resolution)
+            self.store.alerts.change(tx, resolved)
+            self._append_move(tx, "resolved", alert, resolved, note=resolution)
         return len(over)
 
     def raise_or_end(
@@ -186,7 +185,7 @@ class Alerts:
 
         of_key: the fingerprint of the alert that it becomes when the agents of its key have too many.
         """
-        latest = self._store.alerts.latest(tx, seen.fingerprint)
+        latest = self.store.alerts.latest(tx, seen.fingerprint)
         if latest is not None and latest.acceptance is not None:
             # A suppression by a risk acceptance ends with the acceptance; a revoked one has ended.
             ends_at, until_at = self._accepted_until(tx, latest.acceptance), latest.suppressed_until_at
@@ -195,36 +194,32 @@ class Alerts:
         if latest is None or alert.id == seen.id:
             if of_key and seen.agent and seen.key_prefix and self._has_many(tx, seen.key_prefix, seen.last_seen_at):
                 return self.record(tx, replace(seen, agent=None, fingerprint=of_key))
-            self._store.alerts.insert(tx, alert)
+            self.store.alerts.insert(tx, alert)
             return alert
-        self._store.alerts.change(tx, alert)
-        self._store.alerts.add_sighting(tx, alert, seen.request_id)
+        self.store.alerts.change(tx, alert)
+        self.store.alerts.add_sighting(tx, alert, seen.request_id)
         if alert.status is not latest.status:
-            self._append(tx, "reopened", latest, alert, note="It was seen again.")
+            self._append_move(tx, "reopened", latest, alert, note="It was seen again.")
         return alert
 
     def raise_behind(self, work: Callable[[Transaction], object]) -> None:
         """Queue `work`, which raises an alert about a refusal. The refusal stands even if the queue is full."""
         with suppress(StoreUnavailable):  # the store logs the fault
-            self._store.db.write_behind(work)
-
-    async def page(self, wanted: AlertFilter) -> Page[Alert]:
-        """List alerts, newest first."""
-        return await self._store.db.read(lambda tx: self._store.alerts.page(tx, wanted))
+            self.store.db.write_behind(work)
 
     async def show(self, alert_id: str) -> AlertCase:
         """Return one alert and its timeline. Raises NotFound."""
 
         def work(tx: Transaction) -> AlertCase:
-            alert = self._find(tx, alert_id)
+            alert = self.find(tx, alert_id)
             steps = [AlertStep(alert.first_seen_at, "alert_raised", ITSELF, alert.description)]
-            for event in self._store.audit.of_alert(tx, alert_id, limit=TIMELINE_EVENTS):
+            for event in self.store.audit.of_alert(tx, alert_id, limit=TIMELINE_EVENTS):
                 note = event.details.get("note")
                 note = note if isinstance(note, str) else None
                 steps.append(AlertStep(event.occurred_at, event.action, event.actor, note, event.before, event.after))
             return project(AlertCase, alert, timeline=tuple(steps))
 
-        return await self._store.db.read(work)
+        return await self.store.db.read(work)
 
     async def change(self, principal: Principal, alert_id: str, wanted: WantedAlert, context: RequestContext) -> Alert:
         """Move an alert to another state, assign it, or add a note.
@@ -234,20 +229,20 @@ class Alerts:
             Conflict: its state does not allow the new one, another version, or no such acceptance is valid.
             AuditUnavailable: nothing was changed.
         """
-        now_at = self._clock.now_at()
+        now_at = self.clock.now_at()
         _check(wanted, now_at)
 
         def work(tx: Transaction) -> Alert:
-            before = self._find(tx, alert_id)
+            before = self.find(tx, alert_id)
             check_version(wanted.version, before.version, "alert")
             after = self._moved(tx, before, wanted, who=principal.name, now_at=now_at)
             if after != before:
-                self._store.alerts.change(tx, after)
+                self.store.alerts.change(tx, after)
             action = after.status.value if after.status is not before.status else "changed"
-            self._append(tx, action, before, after, principal, context, note=wanted.note)
+            self._append_move(tx, action, before, after, principal, context, note=wanted.note)
             return after
 
-        return await self._audit.commit(work)
+        return await self.audit.commit(work)
 
     async def mark(self, principal: Principal, wanted: MarkFalsePositive, context: RequestContext) -> MarkedAlerts:
         """Close every active alert that a harmless request added to, as a false positive.
@@ -257,13 +252,13 @@ class Alerts:
             Conflict: the request has no active alert of its own. AuditUnavailable: nothing was changed.
         """
         check(wanted)
-        note, now_at = wanted.note.strip(), self._clock.now_at()
+        note, now_at = wanted.note.strip(), self.clock.now_at()
 
         def work(tx: Transaction) -> MarkedAlerts:
-            row = self._store.traffic.find(tx, wanted.id)
+            row = self.store.traffic.find(tx, wanted.id)
             if row is None:
                 raise NotFound("There is no such request in the traffic, or no longer.")
-            found = _alerts_of(self._store, tx, row.request_id)
+            found = _alerts_of(self.store, tx, row.request_id)
             active = [alert for alert in found if alert.status in ACTIVE]
             if not active:
                 closed = ", ".join(f"{alert.id} is {alert.status.value}" for alert in found)
@@ -272,16 +267,14 @@ class Alerts:
             marked = []
             for alert in active:
                 after = move(alert, AlertStatus.FALSE_POSITIVE, who=principal.name, at=now_at, note=note)
-                self._store.alerts.change(tx, after)
+                self.store.alerts.change(tx, after)
                 shown = {"before": {"status": alert.status}, "after": {"status": after.status}}
                 details = {"note": note, "marked_request": row.request_id}
-                self._audit.append_change(
-                    tx, "alert_false_positive", principal, context, "alert", alert.id, details=details, **shown
-                )
+                self._append(tx, "false_positive", principal, context, id=alert.id, details=details, **shown)
                 marked.append(after)
             return MarkedAlerts(tuple(marked))
 
-        return await self._audit.commit(work)
+        return await self.audit.commit(work)
 
     def _has_many(self, tx: Transaction, key: str, at: int) -> bool:
         """Count a new alert of a key's agents, and return whether there were `MOST_NAMED` within ten minutes."""
@@ -313,18 +306,12 @@ class Alerts:
             after = replace(after, assigned_to=wanted.assigned_to.strip() or None, version=alert.version + 1)
         return after
 
-    def _find(self, tx: Transaction, alert_id: str) -> Alert:
-        alert = self._store.alerts.by_id(tx, alert_id)
-        if alert is None:
-            raise NotFound("There is no such alert.")
-        return alert
-
     def _accepted_until(self, tx: Transaction, acceptance_id: str) -> int | None:
         """Return when a risk acceptance ends, or None if there is none or it was revoked."""
-        found = self._store.risk_acceptances.by_id(tx, acceptance_id)
+        found = self.store.risk_acceptances.by_id(tx, acceptance_id)
         return None if found is None or found.revoked_at is not None else found.until_at
 
-    def _append(
+    def _append_move(
         self,
         tx: Transaction,
         action: str,
@@ -336,8 +323,21 @@ class Alerts:
         note: str | None,
     ) -> None:
         """Append the audit event of a change. principal: None for the gateway itself."""
-        shown = {"before": _shown(before), "after": _shown(after), "details": {"note": note} if note else None}
-        self._audit.append_change(tx, f"alert_{action}", principal, context, "alert", after.id, **shown)
+        shown = {
+            "before": self._shown(before),
+            "after": self._shown(after),
+            "details": {"note": note} if note else None,
+        }
+        self._append(tx, action, principal, context, id=after.id, **shown)
+
+    def _shown(self, record: Alert) -> dict[str, object]:
+        shown = {
+            "status": record.status,
+            "assigned_to": record.assigned_to,
+            "suppressed_until": record.suppressed_until_at,
+            "acceptance": record.acceptance,
+        }
+        return {name: value for name, value in shown.items() if value is not None}
 
 
 def request_alerts(store: Store, tx: Transaction, request_id: str) -> tuple[RequestAlert, ...]:
@@ -360,14 +360,3 @@ def _check(wanted: WantedAlert, now_at: int) -> None:
     elif until_at is None and acceptance is None:
         raise InvalidRequest("A suppression needs suppressed_until or an acceptance.", param="suppressed_until")
     check_future(until_at, now_at, param="suppressed_until", days=LONGEST_SUPPRESSION_DAYS)
-
-
-def _shown(alert: Alert) -> dict[str, object]:
-    """Return what the audit log keeps of an alert's state."""
-    shown = {
-        "status": alert.status,
-        "assigned_to": alert.assigned_to,
-        "suppressed_until": alert.suppressed_until_at,
-        "acceptance": alert.acceptance,
-    }
-    return {name: value for name, value in shown.items() if value is not None}

@@ -98,11 +98,7 @@ class Authentication:
         return cached.principal
 
     def admit(self, principal: Principal, context: RequestContext | None = None) -> Admission:
-        """Count a request against the rate window of `principal`.
-
-        Raises:
-            RateExceeded: the window is full, and the request was not counted. `admission` says when to try again.
-        """
+        """Count a request against the rate window of `principal`. Raises RateExceeded if the window is full."""
         limit = principal.rate_limit
         if limit is None:
             return _UNLIMITED

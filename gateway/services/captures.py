@@ -83,5 +83,4 @@ def _beginning(leaves: Sequence[Leaf]) -> Sequence[Leaf]:
 
 
 def _is_unread(result: ScanResult) -> bool:
-    """Return whether the scan did not read the whole text."""
     return any(found.rule == BUDGET_RULE for found in result.detections)

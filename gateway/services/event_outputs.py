@@ -139,12 +139,7 @@ class EventOutputs(KeyedResource[EventOutput]):
         return await self.store.db.read(work)
 
     async def create(self, principal: Principal, new: NewOutput, context: RequestContext) -> CreatedOutput:
-        """Create an output. It begins with the next event.
-
-        Raises:
-            InvalidRequest: a field; `param` names it. Conflict: the name is taken, or there are too many.
-            AuditUnavailable: it was not created.
-        """
+        """Create an output. It begins with the next event. Raises as `Resource.create`."""
         check(new)
         made = None
         if new.kind is OutputKind.WEBHOOK and new.secret is None:
@@ -172,9 +167,7 @@ class EventOutputs(KeyedResource[EventOutput]):
     ) -> EventOutput:
         """Change an output. The sender uses the change within seconds.
 
-        Raises:
-            InvalidRequest: a field. NotFound: there is none. AuditUnavailable: nothing was changed.
-            Conflict: another version, the name is taken, or the field does not fit the kind of the output.
+        Raises as `Resource.change`, also Conflict if a field does not fit the kind of the output.
         """
         check(changes)
         reference = f"{STORED}{self.ids.new('key')}"
@@ -211,8 +204,7 @@ class EventOutputs(KeyedResource[EventOutput]):
     def open(self, output: EventOutput) -> Delivery:
         """Return the connection of an output. Does not connect yet.
 
-        Raises:
-            DeliveryFailed: its secret is not where the record says, or there is no folder for files.
+        Raises DeliveryFailed if the secret is not where the record says, or there is no folder for files.
         """
         allow = may_connect_privately if output.allow_private else may_connect
         match output.kind:
@@ -269,7 +261,6 @@ class EventOutputs(KeyedResource[EventOutput]):
 
 
 def _read_target(output: EventOutput) -> str:
-    """Return the target in its normal form."""
     try:
         match output.kind:
             case OutputKind.WEBHOOK:

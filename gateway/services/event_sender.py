@@ -115,9 +115,7 @@ class _OutputSender:
     async def _send_batch(self, sink: Delivery) -> bool:
         """Send the next events, and return whether there were any.
 
-        Raises:
-            DeliveryFailed: an event did not arrive and is to be sent again; those before it arrived.
-            StoreUnavailable: the store cannot be read or written.
+        Raises DeliveryFailed if an event did not arrive and is to be sent again; those before it arrived.
         """
         output, events = await self.outputs.store.db.read(lambda tx: self._batch(tx, self.output))
         dropped = output.dropped - self.output.dropped

@@ -187,7 +187,7 @@ class Resource(Generic[R]):
         return record
 
     def _append(
-        self, tx: Any, action: str, principal: Principal, context: RequestContext, id: str, **what: Any
+        self, tx: Any, action: str, principal: Principal | None, context: RequestContext | None, id: str, **what: Any
     ) -> None:
         kind = self.resource_type
         self.audit.append_change(tx, f"{kind}_{action}", principal, context, kind, id, **what)
