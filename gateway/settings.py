@@ -8,6 +8,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, replace
+from typing import Literal
 
 from gateway.errors import SetupError
 from gateway.spelling import hint, nearest
@@ -30,11 +31,9 @@ _LINKS = ("tcp://", "udp://", "sctp://")  # what Kubernetes writes into NAME_POR
 OURS = ("GATEWAY_", "MCP_", "RBAC_")  # how our variables begin
 
 
-def _row(
-    default: object, about: str, *, env: str | None = None, secret: bool = False, choices: tuple[str, ...] = ()
-) -> typing.Any:
+def _row(default: object, about: str, *, env: str | None = None, secret: bool = False) -> typing.Any:
     """Describe one setting. env: its variable, when that is not GATEWAY_ and the name. A secret has no flag."""
-    return field(default=default, metadata={"about": about, "env": env, "secret": secret, "choices": choices})
+    return field(default=default, metadata={"about": about, "env": env, "secret": secret})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +43,8 @@ class Settings:
     host: str = _row("127.0.0.1", "Address to listen on. An address other than loopback needs RBAC_ENABLED=true.")
     port: int = _row(5001, "Port to listen on; 0 picks a free one.")
     workers: int = _row(1, f"Worker processes that share the port, 1 to {MOST_WORKERS}. They share rate limits.")
-    worker_cpu_affinity: str = _row(
-        "auto", "auto pins each worker to a CPU if there are enough CPUs; off does not.", choices=("auto", "off")
+    worker_cpu_affinity: Literal["auto", "off"] = _row(
+        "auto", "auto pins each worker to a CPU if there are enough CPUs; off does not."
     )
     data_dir: str = _row("", "Folder for the database and credentials; :memory: writes nothing to disk.")
     database_url: str | None = _row(None, "Database to use. This version supports only sqlite, in the data folder.")
@@ -86,18 +85,12 @@ class Settings:
     budget_reply_tokens: int = _row(
         16_384, "Tokens to reserve for each choice when neither the request nor the price table sets a limit."
     )
-    shield_mode: str = _row(
-        "block", "Whether a BLOCK verdict is enforced or only recorded.", choices=("block", "observe")
+    shield_mode: Literal["block", "observe"] = _row("block", "Whether a BLOCK verdict is enforced or only recorded.")
+    unscannable: Literal["allow", "review", "block"] = _row(
+        "allow", "What to do with parts that the shield cannot scan: images, audio, files. The gateway records each."
     )
-    unscannable: str = _row(
-        "allow",
-        "What to do with parts that the shield cannot scan: images, audio, files. The gateway records each.",
-        choices=("allow", "review", "block"),
-    )
-    outbound_action: str = _row(
-        "block",
-        "Whether a BLOCK verdict on a reply withholds the reply or masks the matches.",
-        choices=("block", "redact"),
+    outbound_action: Literal["block", "redact"] = _row(
+        "block", "Whether a BLOCK verdict on a reply withholds the reply or masks the matches."
     )
     tool_injection: bool = _row(True, "Whether to scan tool descriptions and schemas for injection.")
     scan_paths: tuple[str, ...] = _row(
@@ -121,21 +114,20 @@ class Settings:
     retention_traffic_days: int = _row(30, "Days to keep traffic records; 0 keeps them for ever.")
     retention_alerts_days: int = _row(90, "Days to keep closed alerts; 0 keeps them for ever.")
     retention_audit_days: int = _row(365, "Days to keep audit events; 0 keeps them for ever. The chain still verifies.")
-    audit_sync: str = _row(
+    audit_sync: Literal["interval", "always"] = _row(
         "interval",
         "When to sync a clean chat to disk: interval, within 0.1 s after the answer (longer if the disk is slow), or "
         "always, before the answer.",
-        choices=("interval", "always"),
     )
     drain_seconds: float = _row(30.0, "Seconds that SIGTERM waits for requests in flight.")
-    log_level: str = _row("info", "Lowest level to log.", choices=("debug", "info", "warning", "error"))
+    log_level: Literal["debug", "info", "warning", "error"] = _row("info", "Lowest level to log.")
     # No settings: where each value came from, and what in the environment was not understood.
     sources: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     warnings: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
 
 def rows() -> tuple[Field[typing.Any], ...]:
-    """Return one field a setting; its metadata holds `about`, `env`, `secret` and `choices`."""
+    """Return one field a setting; its metadata holds `about`, `env` and `secret`."""
     return tuple(row for row in fields(Settings) if row.metadata)
 
 
@@ -193,7 +185,7 @@ def load(flags: Mapping[str, str], environ: Mapping[str, str] | None = None) -> 
         else:
             values[name], sources[name] = row.default, "default"
             continue
-        values[name], sources[name] = _convert(raw, hints[name], row.metadata["choices"], where), source
+        values[name], sources[name] = _convert(raw, hints[name], where), source
     if not values["data_dir"]:
         values["data_dir"], sources["data_dir"] = _default_data_dir(environ)
     settings = Settings(**typing.cast(typing.Any, values | {"sources": sources}))
@@ -201,12 +193,13 @@ def load(flags: Mapping[str, str], environ: Mapping[str, str] | None = None) -> 
     return replace(settings, warnings=_strange(environ, settings.provider_key_env))
 
 
-def _convert(raw: object, kind: object, choices: tuple[str, ...], where: str) -> object:
+def _convert(raw: object, kind: object, where: str) -> object:
     """Turn text of a flag or variable, or a TOML value, into the setting's type. where: what to call it in an error."""
     if isinstance(kind, types.UnionType):
         kind = next(part for part in typing.get_args(kind) if part is not type(None))
+    choices = typing.get_args(kind) if typing.get_origin(kind) is Literal else ()
     try:
-        value = _value(raw, kind)
+        value = _value(raw, str if choices else kind)
     except (ValueError, KeyError):
         if str(raw).startswith(_LINKS):
             raise SetupError(

@@ -14,40 +14,27 @@ from gateway.cli.command import FAILED, Command, Console, shown
 from gateway.errors import GatewayError
 from gateway.spelling import hint
 
-# The first word of each command and the file that defines it, in the order of `--help`.
+# The files of commands in the order of `--help`, and the first words of the commands in each.
 _FILES = {
-    "serve": "serve",
-    "mcp": "mcp",
-    "scan": "scan",
-    "keys": "permissions",
-    "users": "permissions",
-    "access": "permissions",
-    "providers": "upstream",
-    "budgets": "upstream",
-    "policies": "permissions",
-    "acceptances": "findings",
-    "alerts": "findings",
-    "rules": "rules",
-    "trust-audit": "trust_audit",
-    "report": "documents",
-    "version": "upkeep",
-    "doctor": "upkeep",
-    "openapi": "upkeep",
-    "verify": "verify",
-    "backup": "backups",
-    "restore": "backups",
-    "audit": "documents",
-    "demo-data": "demo",
+    "serve": ("serve",),
+    "mcp": ("mcp",),
+    "scan": ("scan",),
+    "permissions": ("keys", "users", "access", "policies"),
+    "upstream": ("providers", "budgets"),
+    "findings": ("alerts", "acceptances"),
+    "rules": ("rules",),
+    "documents": ("audit", "report"),
+    "upkeep": ("trust-audit", "version", "doctor", "openapi", "verify"),
+    "backups": ("backup", "restore"),
+    "demo": ("demo-data",),
 }
 
 
 def commands(word: str = "") -> tuple[Command, ...]:
     """Return the commands that begin with `word`, or all if none does. Only the files of these are imported."""
-    files = dict.fromkeys([_FILES[word]] if word in _FILES else _FILES.values())
-    rows: list[Command] = []
-    for file in files:
-        rows += import_module(f"gateway.cli.{file}").COMMANDS
-    return tuple(row for row in rows if word not in _FILES or row.name.split()[0] == word)
+    files = [file for file, words in _FILES.items() if word in words] or _FILES
+    rows = [row for file in files for row in import_module(f"gateway.cli.{file}").COMMANDS]
+    return tuple(row for row in rows if row.name.split()[0] == word) or tuple(rows)
 
 
 class _Parser(argparse.ArgumentParser):

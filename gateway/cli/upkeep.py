@@ -1,28 +1,51 @@
-"""`version`, `doctor`, `openapi`: what this copy is, and whether this host suits it."""
+"""`trust-audit`, `version`, `doctor`, `openapi`, `verify`: what this copy is, and what its setup lacks."""
 
 import argparse
+import hashlib
+import json
 import os
 import re
 import sys
 from dataclasses import dataclass
+from zipfile import ZipFile
 
 import anyio
 
 from gateway import __version__, bundle, compose
 from gateway.api.openapi import document
-from gateway.cli.command import FOUND, OK, Console, command, load_settings, make_log
+from gateway.app import Gateway
+from gateway.cli.bytecode import compile_pyc
+from gateway.cli.command import (
+    FOUND,
+    OK,
+    Console,
+    argument,
+    command,
+    context,
+    load_settings,
+    make_log,
+    shown,
+    with_gateway,
+)
 from gateway.clock import SystemClock
+from gateway.domain.posture import Check, CheckStatus, TrustAudit
+from gateway.domain.principals import local
 from gateway.domain.trust_audit_facts import RunningGateway
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, SetupError
 from gateway.operations.every import DESCRIBED_OPERATIONS
+from gateway.schema import encode
+from gateway.services.archive_check import BAD_ARCHIVE, MANIFEST, check_members
 from gateway.services.running import THIS_SHELL, rules_lack
 from gateway.settings import Settings
+from gateway.shield.detections import Severity
 
 PYTHON = "{}.{}.{}".format(*sys.version_info[:3])
 OTHER_BUILD = "use a file that was built with `build_zipapp.py --release`, which has all Pythons and platforms"
 FULL_RULES = "remove GATEWAY_RULES, or add your rules to a copy of the built-in rules.json"
 LEAST_FREE_BYTES = 256 * 1024 * 1024
 RELEASED_AT = 1_767_225_600_000  # 2026-01-01: a clock before this was never set
+_WORST_FIRST = tuple(Severity)
+_MARKS = {CheckStatus.PASS: "ok", CheckStatus.WARN: "WARN", CheckStatus.FAIL: "FAIL", CheckStatus.NOT_APPLICABLE: "-"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,4 +201,115 @@ def _openapi(options: argparse.Namespace, console: Console) -> int:
     return OK
 
 
-COMMANDS = (_version, _doctor, _openapi)
+@command(
+    "verify",
+    "Check an archive against its manifest.",
+    "new.pyz --bytecode",
+    argument("file", nargs="?", metavar="FILE", help="archive to check; the running one if left out"),
+    argument("--bytecode", action="store_true", help="also compile the sources and compare"),
+    has_json=True,
+)
+def _verify(options: argparse.Namespace, console: Console) -> int:
+    path = options.file or bundle.archive_path()
+    if path is None:
+        raise SetupError("this is a checkout: name the archive to verify")
+    # Nothing of the archive is run, imported or unmarshalled.
+    try:
+        with open(path, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            with ZipFile(file) as archive:
+                hashes, problems = check_members(archive)
+                is_whole = not problems
+                if options.bytecode and is_whole:
+                    problems = check_bytecode(archive)
+    except BAD_ARCHIVE as error:
+        raise SetupError(f"{path} is no whole gateway archive ({type(error).__name__}): get a fresh copy") from error
+    if options.json:
+        console.print_json({"file": path, "sha256": digest, "members": len(hashes), "problems": problems})
+        return FOUND if problems else OK
+    for problem in problems:
+        console.print(shown(problem, 200))
+    state = "matches its manifest" if is_whole else "DAMAGED"
+    if options.bytecode and is_whole:
+        of_python = f"the byte code of {sys.implementation.cache_tag}"
+        state += f"; {of_python} is not confirmed" if problems else f", and {of_python} its sources"
+    console.print(f"{digest}  {path}: {state}, {len(hashes)} members")
+    return FOUND if problems else OK
+
+
+def check_bytecode(archive: ZipFile) -> list[str]:
+    """Compile the sources in the archive and compare them with its byte code for the running Python."""
+    tag = sys.implementation.cache_tag
+    tags = json.loads(archive.read(MANIFEST))["bytecode"]
+    if tag not in tags:
+        have = ", ".join(tags) or "none"
+        return [f"there is no byte code of {tag} in it to compare (it has: {have}); run this with another Python"]
+    names = set(archive.namelist())
+    sources = {name for name in names if name.endswith(".py") and not name.startswith("_")}
+    compiled = {name for name in names if name.startswith(f"_{tag}/") and name.endswith(".pyc")}
+    problems = []
+    for source in sorted(sources):
+        member = f"_{tag}/{source}c"
+        if member not in compiled:
+            problems.append(f"{source} has no byte code")
+        elif archive.read(member) != _compiled(archive, source):
+            problems.append(f"{source} has other byte code")
+    extra = compiled - {f"_{tag}/{source}c" for source in sources}
+    problems += [f"{name} has no source" for name in sorted(extra)]
+    # The byte code of anyio reads two of its sources, which therefore lie beside it as well.
+    copies = [name for name in names if name.startswith(f"_{tag}/") and name.endswith(".py")]
+    changed = [name for name in copies if archive.read(name) != archive.read(name.removeprefix(f"_{tag}/"))]
+    return problems + [f"{name} is another source" for name in sorted(changed)]
+
+
+def _compiled(archive: ZipFile, source: str) -> bytes | None:
+    try:
+        return compile_pyc(archive.read(source), source)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+@command(
+    "trust-audit",
+    "Check how this gateway is set up. Exit 0 when nothing fails, 1 when a check fails, 2 on an error.",
+    "--min-severity high --json",
+    argument(
+        "--min-severity",
+        choices=[severity.value for severity in Severity],
+        default=Severity.LOW.value,
+        help="check only this severity and graver ones (low: all)",
+    ),
+    has_json=True,
+)
+def _trust_audit(options: argparse.Namespace, console: Console) -> int:
+    least = _WORST_FIRST.index(Severity(options.min_severity))
+
+    async def work(gateway: Gateway) -> int:
+        run = await gateway.trust_audits.run(local("cli"), context(gateway))
+        wanted = [check for check in run.checks if _WORST_FIRST.index(check.severity) <= least]
+        if options.json:
+            console.print_json(encode(run) | {"checks": [encode(check) for check in wanted]})
+        else:
+            _print_run(run, wanted, console)
+        return FOUND if any(check.status is CheckStatus.FAIL for check in wanted) else OK
+
+    return with_gateway(options, work)
+
+
+def _print_run(run: TrustAudit, wanted: list[Check], console: Console) -> None:
+    for check in wanted:
+        mark = f"{_MARKS[check.status]:<4}  {check.severity.value:<8}"
+        console.print(f"{mark}  {check.title}: {shown(check.evidence, 160)}")
+        if check.status in (CheckStatus.WARN, CheckStatus.FAIL):
+            console.print(f"      {check.id}: {check.why}")
+            console.print(f"      fix: {check.fix}  [{', '.join(check.refs)}]")
+    if run.settings_of == THIS_SHELL:
+        console.print("settings of this shell, because no gateway runs on this data folder; the run is not kept")
+    else:
+        console.print(f"settings of the running gateway {run.settings_of}")
+    score = "unknown" if run.score is None else f"{run.score} of 100"
+    counts = f"{run.passed} pass, {run.warned} warn, {run.failed} fail, {run.skipped} do not apply"
+    console.print(f"posture {score}: {counts} ({run.id})")
+
+
+COMMANDS = (_trust_audit, _version, _doctor, _openapi, _verify)
