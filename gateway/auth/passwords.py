@@ -38,13 +38,10 @@ def make_password(random20: bytes) -> str:
 
 
 def _hashed(password: str, salt: bytes, n: int, r: int, p: int) -> str:
-    return "$".join(("scrypt", str(n), str(r), str(p), _text(salt), _text(_derive(password, salt, n, r, p))))
+    parts = (salt, _derive(password, salt, n, r, p))
+    return "$".join(("scrypt", str(n), str(r), str(p), *(base64.b64encode(part).decode() for part in parts)))
 
 
 def _derive(password: str, salt: bytes, n: int, r: int, p: int) -> bytes:
     raw = password.encode("utf-8", "surrogatepass")[:_MAX_BYTES]
     return hashlib.scrypt(raw, salt=salt, n=n, r=r, p=p, maxmem=256 * n * r, dklen=32)
-
-
-def _text(raw: bytes) -> str:
-    return base64.b64encode(raw).decode()

@@ -175,11 +175,13 @@ class AgentDiscovery:
         notify: Callable[[_Raised, str, str], None],
     ) -> AgentRecord | None:
         """Insert and return an unknown agent, or None if there are too many."""
-        at = sighting.occurred_at
-        if principal is not None and principal.key_prefix and self._has_many(tx, principal.key_prefix, at):
-            notify(_MANY_OF_KEY, principal.id, "")
-            return None
-        if self._store.agents.count(tx) >= MAX_AGENTS:
+        at, agents = sighting.occurred_at, self._store.agents
+        if principal is not None and (prefix := principal.key_prefix):
+            recent = agents.count_unknown(tx, UNKNOWN, prefix, since=at - MERGE_WITHIN_MS, most=MAX_UNKNOWN)
+            if recent >= MAX_UNKNOWN:
+                notify(_MANY_OF_KEY, principal.id, "")
+                return None
+        if agents.count(tx) >= MAX_AGENTS:
             notify(_TOO_MANY, "", "")
             return None
         record = AgentRecord(
@@ -191,14 +193,9 @@ class AgentDiscovery:
             created_at=at,
             created_by=ITSELF,
         )
-        self._store.agents.insert(tx, record)
+        agents.insert(tx, record)
         notify(_UNKNOWN, folded, record.name)
         return record
-
-    def _has_many(self, tx: Transaction, prefix: str, at: int) -> bool:
-        """Return whether a key has reached its limit of unknown agents, counted over all processes."""
-        since_at = at - MERGE_WITHIN_MS
-        return self._store.agents.count_unknown(tx, UNKNOWN, prefix, since=since_at, most=MAX_UNKNOWN) >= MAX_UNKNOWN
 
     def _raise(self, tx: Transaction, raised: _Raised, subject: str, name: str, **seen: Any) -> None:
         evidence = ({"agent": name},) if name else ()
