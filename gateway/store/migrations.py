@@ -1,7 +1,5 @@
 """Numbered changes of the schema, applied in order and never edited. Their SQL is in `migrations/`."""
 
-from collections.abc import Callable
-
 from gateway import bundle
 from gateway.errors import SetupError
 from gateway.store.database import Transaction
@@ -14,8 +12,6 @@ MAKE_TABLE = """
     )
 """
 NOTE = "INSERT INTO schema_migrations (number, name, applied_at) VALUES (:number, :name, :applied_at)"
-
-
 _NAMES = (
     "initial users sessions access_list policies providers budgets risk_acceptances key_limits agents fleet traffic "
     "trust_audits security_scans reports event_outputs rule_overrides captures fresh usual_events alert_sightings "
@@ -36,7 +32,7 @@ def schema_number(tx: Transaction) -> int:
     return int(tx.query("SELECT COALESCE(MAX(number), 0) AS number FROM schema_migrations")[0]["number"])
 
 
-def migrate(tx: Transaction, *, now_at: int, read: Callable[[str], bytes] = bundle.read) -> None:
+def migrate(tx: Transaction, *, now_at: int) -> None:
     """Bring the schema to the newest version after `prepare`. Raises SetupError if a newer version made it."""
     have, newest = schema_number(tx), len(MIGRATIONS)
     if have > newest:
@@ -46,7 +42,7 @@ def migrate(tx: Transaction, *, now_at: int, read: Callable[[str], bytes] = bund
         )
     # In a file, each statement ends with the semicolon of its last line, and no other line ends with one.
     for number, name in enumerate(MIGRATIONS[have:], have + 1):
-        for statement in read(f"gateway/store/migrations/{name}.sql").decode().split(";\n"):
+        for statement in bundle.read(f"gateway/store/migrations/{name}.sql").decode().split(";\n"):
             if statement.strip():
                 tx.execute(statement)
         tx.execute(NOTE, {"number": number, "name": name, "applied_at": now_at})

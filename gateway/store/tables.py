@@ -61,12 +61,10 @@ class AccessRepository(AuthorityTable[AccessEntry]):
             tx.execute(ADD_HITS, {"id": entry_id, "hits": count})
 
 
-PROGRESS = """
-    UPDATE event_outputs
-       SET audit_position = :audit_position, alert_position = :alert_position, sent = :sent, failed = :failed,
-           dropped = :dropped, last_sent_at = :last_sent_at, last_error = :last_error, last_error_at = :last_error_at
-     WHERE id = :id
-"""
+_OF_SENDER = (
+    "audit_position", "alert_position", "sent", "failed", "dropped", "last_sent_at", "last_error", "last_error_at",
+)  # fmt: skip
+PROGRESS = Table("event_outputs", EventOutput, changes=_OF_SENDER, raises_version=False)
 
 
 class EventOutputRepository(Table[EventOutput]):
@@ -80,7 +78,7 @@ class EventOutputRepository(Table[EventOutput]):
         return self.count(tx, "WHERE enabled = 1", most=1) > 0
 
     def progress(self, tx: Transaction, output: EventOutput) -> None:
-        tx.execute(PROGRESS, self.params(output))
+        PROGRESS.change(tx, output)
 
     def disable(self, tx: Transaction, output_id: str) -> None:
         """Disable an output whose receiver asked for no more events."""

@@ -165,17 +165,15 @@ class Writer:
         except BaseException as error:  # handed to the callers; the thread must not end
             self._fail(group, error)
         else:
-            self._succeed(group, is_durable)
+            self.has_failed = self._is_retrying = False
+            sync_at_seconds = min(self._sync_at_seconds, time.monotonic() + SYNC_SECONDS)
+            self._sync_at_seconds = math.inf if is_durable else sync_at_seconds
+            for write in group:
+                if write.error is not None and write.future is None:
+                    self._log.error("store_work_failed", error=write.error)
         if any(write.future is not None for write in group):
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 self._loop.call_soon_threadsafe(_deliver, group)
-
-    def _succeed(self, group: Sequence[PendingWrite], is_durable: bool) -> None:
-        self.has_failed = self._is_retrying = False
-        self._sync_at_seconds = math.inf if is_durable else min(self._sync_at_seconds, time.monotonic() + SYNC_SECONDS)
-        for write in group:
-            if write.error is not None and write.future is None:
-                self._log.error("store_work_failed", error=write.error)
 
     def _fail(self, group: Sequence[PendingWrite], error: BaseException) -> None:
         self._log.error("store_write_failed", error=error, works=len(group))
