@@ -83,7 +83,8 @@ def _events(column: str) -> Query:
     return Query(f"audit events, by {column}", sql, f"{column}, events")
 
 
-_TRAFFIC_QUERIES = {
+QUERIES: Mapping[str, Query] = {
+    # Traffic.
     "totals": Query(
         "all requests of the traffic table",
         f"""SELECT {_COUNTS}, COUNT(*) FILTER (WHERE status >= 500),
@@ -139,9 +140,7 @@ _TRAFFIC_QUERIES = {
             GROUP BY 1 ORDER BY 2 DESC""",
         "rule, requests, blocked, reviewed",
     ),
-}
-
-_ALERT_QUERIES = {
+    # Alerts.
     "alert_totals": Query(
         "alerts last seen in the period",
         f"""SELECT COUNT(*), COUNT(*) FILTER (WHERE {_ACTIVE}),
@@ -161,9 +160,7 @@ _ALERT_QUERIES = {
         "severity, title, source, rule, status, count, agent, key, first seen:time, last seen:time",
         50,
     ),
-}
-
-_AUDIT_QUERIES = {
+    # Audit log.
     **{f"events_by_{column}": _events(column) for column in ("action", "actor", "source", "outcome")},
     "refusals": Query(
         "audit events of refused keys, sessions and sign-ins, by action and reason",
@@ -200,9 +197,7 @@ _AUDIT_QUERIES = {
         "time:time, event, hash",
         10,
     ),
-}
-
-_RECORD_QUERIES = {
+    # Records.
     "keys": _now(
         "API keys that are not revoked, oldest first",
         """SELECT name, prefix, REPLACE(scopes, '","', '", "'), rate_limit, created_by, created_at, last_used_at,
@@ -280,8 +275,6 @@ _RECORD_QUERIES = {
         has_gaps=True,
     ),
 }
-
-QUERIES: Mapping[str, Query] = _TRAFFIC_QUERIES | _ALERT_QUERIES | _AUDIT_QUERIES | _RECORD_QUERIES
 
 
 def ask(
