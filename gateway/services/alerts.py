@@ -6,7 +6,7 @@ timeline of the alert; further sightings are only counted.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gateway.domain.alerts import (
@@ -56,9 +56,8 @@ class Alerts(Resource[Alert]):
     resource_type = "alert"
     repository = "alerts"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._new_of_agents: dict[str, tuple[int, int]] = {}  # by key: since when they are counted, and how many
+    # By key: since when they are counted, and how many.
+    _new_of_agents: dict[str, tuple[int, int]] = field(init=False, default_factory=dict)
 
     def raise_from_scan(
         self,

@@ -40,9 +40,8 @@ from gateway.outputs.jsonlines import JsonLines
 from gateway.outputs.syslog import Syslog
 from gateway.outputs.webhook import Post, Webhook
 from gateway.schema import Bounds, check
-from gateway.services.provider_keys import ProviderKeys
+from gateway.services.provider_keys import STORED, KeyedResource, ProviderKeys
 from gateway.services.resource import patched
-from gateway.services.typed_keys import STORED, KeyedResource
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 

@@ -22,9 +22,8 @@ from gateway.field_types import line
 from gateway.llm.upstream import JsonReader
 from gateway.schema import Bounds, check
 from gateway.services.fleet import Fleet
-from gateway.services.provider_keys import ProviderKeys
+from gateway.services.provider_keys import STORED, KeyedResource, ProviderKeys
 from gateway.services.providers import Resolve
-from gateway.services.typed_keys import STORED, KeyedResource
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 

@@ -1,7 +1,7 @@
 """Named policies, and the policy that applies to a caller."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Annotated
 
 from gateway.domain.policies import (
@@ -46,6 +46,7 @@ class WantedPolicy:
     version: int | None = None
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Policies(Resource[PolicyRecord]):
     """The policies of this gateway. Authentication calls `refresh` when a request meets another generation."""
 
@@ -55,9 +56,7 @@ class Policies(Resource[PolicyRecord]):
     most = 1000
     audited = tuple(one.name for one in fields(WantedPolicy) if one.name != "version")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._known: dict[str, ShieldPolicy] = {}
+    _known: dict[str, ShieldPolicy] = field(init=False, default_factory=dict)
 
     def refresh(self) -> None:
         """Read the policies again. Raises StoreUnavailable."""

@@ -1,20 +1,36 @@
-"""Read the key that a provider's record refers to: in the environment, a file, systemd's credentials or the key file.
+"""Read the key that a record refers to: in the environment, a file, systemd's credentials or the key file. Store it.
 
 Anyone who may change a provider can send its key to any address. So a reference may lead only to the variables and
 folders that the settings allow, and never to a secret of the gateway itself. The gateway checks that when it stores a
 reference and whenever it reads the key. No message, log or record contains a key.
+
+A typed-in key and its record are stored together or not at all: the key is written into the key file (see
+`store.keyfile`) before the commit of its record. If that commit fails, the key is removed again.
 """
 
 import errno
 import os
 import re
 import stat
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+import anyio
 
 from gateway import settings
 from gateway.domain.providers import MAX_KEY_BYTES
-from gateway.errors import GatewayError, InvalidRequest
+from gateway.errors import GatewayError, InvalidRequest, SetupError
+from gateway.log import Log
+from gateway.services.resource import R, Resource
+from gateway.store.authority import AuthorityTransaction
+from gateway.store.database import Transaction
 from gateway.store.keyfile import KeyFile
 
+T = TypeVar("T")
+STORED = "stored:"
+_DROP_SECONDS = 10.0
 _KEY = re.compile(r"[!-~]+")
 
 
@@ -122,10 +138,13 @@ class ProviderKeys:
 
 def read_regular(path: str, size: int) -> bytes:
     """Return the first `size` bytes of a regular file that is no link. Raises OSError."""
-    # Without O_NONBLOCK, opening a pipe would wait for its other end.
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+
+    def opener(name: str, flags: int) -> int:
+        # Without O_NONBLOCK, opening a pipe would wait for its other end.
+        return os.open(name, flags | os.O_NONBLOCK | os.O_NOFOLLOW)
+
+    with open(path, "rb", opener=opener) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "no regular file")
         return file.read(size)
 
@@ -133,3 +152,54 @@ def read_regular(path: str, size: int) -> bytes:
 def _lies_in(path: str, folder: str) -> bool:
     """Return whether a path without links lies in a folder, which may be a link."""
     return path.startswith(os.path.realpath(folder).rstrip(os.sep) + os.sep)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class KeyedResource(Resource[R]):
+    """The records of one noun, each with a name and a reference to its key. key_field: has the reference."""
+
+    key_field: ClassVar[str] = "key_reference"
+    log: Log
+
+    async def _commit_with_key(
+        self, work: Callable[[AuthorityTransaction], T], reference: str | None, key: str | None
+    ) -> T:
+        """Commit `work`, and keep `key` if one is given and the reference is a stored one. Raises SetupError."""
+        if key is None or reference is None or not reference.startswith(STORED):
+            return await self.audit.commit_authority(work)
+        key_id = reference.removeprefix(STORED)
+
+        def keeping(tx: AuthorityTransaction) -> T:
+            result = work(tx)
+            try:
+                self.store.keyfile.put(key_id, key)
+            except OSError as error:
+                raise SetupError(f"The secret cannot be kept ({error.strerror}): nothing was changed.") from error
+            return result
+
+        def undo(tx: Transaction) -> None:
+            references = [getattr(one, self.key_field) for one in self._repository.all(tx)]
+            if reference not in references:  # else only the answer of the commit was lost
+                self.store.keyfile.drop(key_id)
+
+        try:
+            return await self.audit.commit_authority(keeping)
+        except BaseException:
+            # Also after a cancellation. A disk that refuses writes keeps the key.
+            with anyio.move_on_after(_DROP_SECONDS, shield=True), suppress(GatewayError, OSError):
+                await self.store.db.write(undo)
+            raise
+
+    def _drop_key(self, tx: Transaction | AuthorityTransaction, record: Any) -> None:
+        """Remove the key of a record, if it is a stored one, once `tx` is committed."""
+        reference: str = getattr(record, self.key_field) or ""
+        if not reference.startswith(STORED):
+            return
+
+        def drop() -> None:
+            try:
+                self.store.keyfile.drop(reference.removeprefix(STORED))
+            except OSError as error:
+                self.log.error(f"{self.resource_type}_key_left", error=error, **{self.resource_type: record.name})
+
+        tx.after_commit(drop)

@@ -29,9 +29,8 @@ from gateway.errors import Conflict, InvalidRequest
 from gateway.field_types import PlainName, glob
 from gateway.schema import Bounds, check
 from gateway.services.circuits import Circuits
-from gateway.services.provider_keys import ProviderKeys
+from gateway.services.provider_keys import STORED, KeyedResource, ProviderKeys
 from gateway.services.resource import check_version, patched
-from gateway.services.typed_keys import STORED, KeyedResource
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 

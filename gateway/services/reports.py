@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Annotated
 
@@ -87,10 +87,8 @@ class Reports(Resource[Report]):
     repository = "reports"
 
     scores: Callable[[Transaction], PosturePoint]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._limiter = anyio.CapacityLimiter(1)  # writing a document keeps a processor busy
+    # Writing a document keeps a processor busy.
+    _limiter: anyio.CapacityLimiter = field(init=False, default_factory=partial(anyio.CapacityLimiter, 1))
 
     async def make(
         self,

@@ -56,8 +56,9 @@ class Resource(Generic[R]):
     ids: Ids
     audit: Audit
 
-    def __post_init__(self) -> None:
-        self._repository: Any = getattr(self.store, self.repository)
+    @property
+    def _repository(self) -> Any:
+        return getattr(self.store, self.repository)
 
     def _lookup(self, tx: Transaction, name: str) -> R | None:
         """Return the record of an id, or of another unique name."""

@@ -75,6 +75,7 @@ class ChangedAcceptance:
     version: int | None = None
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RiskAcceptances(Resource[RiskAcceptance]):
     """The risk acceptances of this gateway."""
 
@@ -83,10 +84,8 @@ class RiskAcceptances(Resource[RiskAcceptance]):
     repository = "risk_acceptances"
     audited = ("scope", "rule", "agent", "key", "digest", "reason", "revoked_at")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._active: tuple[RiskAcceptance, ...] = ()
-        self._generation = -1
+    _active: tuple[RiskAcceptance, ...] = field(init=False, default=())
+    _generation: int = field(init=False, default=-1)
 
     def accept_for(self, source: Source) -> Accept | None:
         """Return what scores a result of `source` without its accepted detections, None while nothing is accepted.

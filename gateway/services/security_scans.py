@@ -61,7 +61,6 @@ class SecurityScans(Resource[SecurityScan]):
     max_text_chars: int
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         self._folders = tuple(os.path.realpath(path) for path in self.scan_paths)
         self._limiter = anyio.CapacityLimiter(1)  # a run keeps a processor busy
 

@@ -5,7 +5,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from typing import Any
 
@@ -88,12 +88,10 @@ class TrustAudits(Resource[TrustAudit]):
     shield: Shield
     running: Running
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._lock = anyio.Lock()
-        self._chain: ChainReport | None = None
-        self._chain_seconds = 0.0
-        self._weak_rules: tuple[str, ...] | None = None
+    _lock: anyio.Lock = field(init=False, default_factory=anyio.Lock)
+    _chain: ChainReport | None = field(init=False, default=None)
+    _chain_seconds: float = field(init=False, default=0.0)
+    _weak_rules: tuple[str, ...] | None = field(init=False, default=None)
 
     async def run(self, principal: Principal, context: RequestContext) -> TrustAudit:
         """Run every check and store the result, unless it is over the settings of a shell. Raises AuditUnavailable."""
