@@ -67,19 +67,13 @@ class Callers:
 
     def _client(self, request: Request) -> str:
         """Return the address of the client, or of the last proxy whose entry cannot be read."""
-        peer = plain_address(request.peer)
-        forwarded = request.headers.get("x-forwarded-for") if self._trusted else None
-        if forwarded is None or not self._trusts(peer):
-            return peer
-        client = peer
+        client = plain_address(request.peer)
         # From the right: each entry was written by the next proxy, so only entries of trusted proxies count.
-        for entry in reversed(forwarded.split(",")):
+        for entry in reversed((request.headers.get("x-forwarded-for") or "").split(",")):
             text = _without_port(entry.strip())
-            if _parsed(text) is None:
-                return client
-            client = text
-            if not self._trusts(text):
+            if not self._trusts(client) or _parsed(text) is None:
                 break
+            client = text
         return client
 
     def context(self, request: Request, request_id: str) -> RequestContext:

@@ -52,12 +52,11 @@ class InternalDoor:
         token = read_cookie(request.headers.get("cookie"))
         try:
             return self._enter(door, request, token)
-        except NotSignedIn as error:
-            if token is None:
-                raise  # the page only asks whether a user is signed in
-            raise self._noted(error, context) from None
         except GatewayError as error:
-            raise self._noted(error, context) from None
+            if isinstance(error, NotSignedIn) and token is None:
+                raise  # the page only asks whether a user is signed in
+            refusals = self._gateway.authentication.refusals
+            raise refusals.record(error, context, action=SESSION_REFUSED, resource_type="session") from None
 
     def _enter(self, door: Door, request: Request, token: str | None) -> Principal:
         if not self._asks_for_user and not is_own_user(request):
@@ -80,11 +79,6 @@ class InternalDoor:
         if request.method not in _READING and not is_csrf_token(headers.get(HEADER), token or ""):
             raise CsrfFailed("Send the session's csrf_token in X-CSRF-Token.", param="X-CSRF-Token")
         return found.user.principal()
-
-    def _noted(self, error: GatewayError, context: RequestContext) -> GatewayError:
-        return self._gateway.authentication.refusals.record(
-            error, context, action=SESSION_REFUSED, resource_type="session"
-        )
 
 
 def is_own_user(request: Request) -> bool:

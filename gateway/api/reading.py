@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
 from typing import Any, cast
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote_plus
 
 from gateway.codecs import Now
 from gateway.errors import Conflict, InvalidRequest, UnsupportedMediaType
@@ -17,7 +17,7 @@ LARGE_BYTES = 65_536
 """Longer bodies are parsed in a thread, one at a time, so that the event loop keeps answering."""
 
 _NAME_CHARS = 64
-_HEX = frozenset("0123456789abcdefABCDEF")
+_BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 _PATH_FIELD = re.compile(r"\{(\w+)\}")
 IF_MATCH_PATTERN = '^(?:\\*|(?:W/)?"?([0-9]{1,10})"?)$'
 """A version as an entity tag, with or without its quotes, or ``*`` for any (RFC 9110 section 13.1.1)."""
@@ -123,11 +123,10 @@ def _is_json(content_type: str | None) -> bool:
 
 def _decode(text: str, name: str) -> str:
     """Undo percent-encoding and ``+``. RFC 3986 section 2.1: a ``%`` is followed by two hex digits."""
-    pieces = text.split("%")
     try:
-        if not all(len(piece) >= 2 and _HEX.issuperset(piece[:2]) for piece in pieces[1:]):
+        if _BAD_ESCAPE.search(text):
             raise ValueError
-        return unquote_to_bytes(text.replace("+", " ")).decode("utf-8")
+        return unquote_plus(text, errors="strict")
     except ValueError:
         raise InvalidRequest("The query is not percent-encoded UTF-8.", param=name[:_NAME_CHARS]) from None
 

@@ -12,7 +12,7 @@ from gateway.domain.paging import Page
 from gateway.errors import GatewayError
 from gateway.http.messages import Headers as RequestHeaders
 from gateway.http.messages import HttpError, Response
-from gateway.strict_json import write_json
+from gateway.strict_json import write_json, write_time
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -71,24 +71,19 @@ def status_of(code: str) -> int:
     return STATUS_BY_CODE.get(code, 500)
 
 
-def error_type(status: int) -> str:
-    """Return the `type` of an error in the words of the OpenAI API."""
-    return _TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
-
-
 def json_response(value: object, headers: Headers = (), *, status: int = 200) -> Response:
     """Return JSON without an envelope, as OpenAI clients and probes expect."""
     return Response(status, JSON + headers, write_json(value))
 
 
 def envelope_response(
-    data: bytes, page: Page[object] | None, *, request_id: str, timestamp: str, status: int = 200, headers: Headers = ()
+    data: object, page: Page[object] | None, *, request_id: str, now_at: int, status: int = 200, headers: Headers = ()
 ) -> Response:
-    """Return `{"ok", "data", "meta"}`, with "page" for a list. data: serialized JSON."""
-    tail = f',"meta":{{"request_id":"{request_id}","timestamp":"{timestamp}"}}}}'.encode("ascii")
-    if page is not None:
-        tail = b',"page":' + write_json({"limit": page.limit, "count": len(page.items), "next": page.next}) + tail
-    return Response(status, JSON + headers, b'{"ok":true,"data":' + data + tail)
+    """Return `{"ok", "data", "meta"}`, with "page" for a list. now_at: Unix milliseconds."""
+    listed = {"limit": page.limit, "count": len(page.items), "next": page.next} if page else None
+    meta = {"request_id": request_id, "timestamp": write_time(now_at)}
+    body = {"ok": True, "data": data} | ({"page": listed} if listed else {}) | {"meta": meta}
+    return json_response(body, headers, status=status)
 
 
 def error_response(error: GatewayError | HttpError, *, request_id: str, headers: Headers = ()) -> Response:
@@ -107,8 +102,9 @@ def error_response(error: GatewayError | HttpError, *, request_id: str, headers:
 def shaped_error(
     status: int, code: str, message: str, *, param: str | None, request_id: str, headers: Headers = ()
 ) -> Response:
-    """Return the one error shape, which OpenAI clients also read."""
-    error = {"message": message, "type": error_type(status), "code": code, "param": param, "request_id": request_id}
+    """Return the one error shape, which OpenAI clients also read, with the `type` in the words of their API."""
+    kind = _TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
+    error = {"message": message, "type": kind, "code": code, "param": param, "request_id": request_id}
     return Response(status, JSON + headers, write_json({"ok": False, "error": error}))
 
 

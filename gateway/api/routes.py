@@ -19,7 +19,6 @@ from gateway.offload import ThreadOffload
 from gateway.operations.every import ALL_OPERATIONS
 from gateway.operations.operation import Answer, Door, Operation
 from gateway.schema import encode
-from gateway.strict_json import write_json, write_time
 
 Handler = Callable[[Request, Principal, RequestContext], Awaitable[Response]]
 """Answers a request of an admitted caller. Adds only headers of its own; a GatewayError passes through."""
@@ -121,8 +120,6 @@ def _calling(gateway: Gateway, operation: Operation) -> Handler:
             return json_response(write(value))
         page = cast("Page[object]", value) if is_page else None
         data = write(value) if page is None else [write(item) for item in page.items]
-        return envelope_response(
-            write_json(data), page, request_id=context.request_id, timestamp=write_time(clock.now_at()), status=status
-        )
+        return envelope_response(data, page, request_id=context.request_id, now_at=clock.now_at(), status=status)
 
     return handle

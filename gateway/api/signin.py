@@ -19,7 +19,6 @@ from gateway.operations.users import (
     SignedOut,
 )
 from gateway.schema import encode
-from gateway.strict_json import write_json, write_time
 
 _COOKIE_SECONDS = SESSION_MS // 1000
 
@@ -64,9 +63,8 @@ class SignInEdge:
         if user_id is None:
             raise InvalidRequest("Name the user whose sessions end: user_id.", param="user_id")
         own_id = self._found(request).session.id if who.kind == "user" else ""
-        return self._answer(
-            SessionsEnded(await self._gateway.signin.end_of_user(who, user_id, context, but_id=own_id)), context
-        )
+        ended = await self._gateway.signin.end_of_user(who, user_id, context, but_id=own_id)
+        return self._answer(SessionsEnded(ended), context)
 
     def _found(self, request: Request) -> SignedIn:
         """Return the session of the cookie. Without RBAC the dispatch has not looked it up."""
@@ -76,10 +74,8 @@ class SignInEdge:
         return self._gateway.signin.find(token)
 
     def _answer(self, data: object, context: RequestContext, headers: Headers = ()) -> Response:
-        timestamp = write_time(self._gateway.clock.now_at())
-        return envelope_response(
-            write_json(encode(data)), None, request_id=context.request_id, timestamp=timestamp, headers=headers
-        )
+        now_at = self._gateway.clock.now_at()
+        return envelope_response(encode(data), None, request_id=context.request_id, now_at=now_at, headers=headers)
 
 
 def _about(found: SignedIn, token: str) -> CurrentSession:

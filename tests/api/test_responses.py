@@ -11,9 +11,9 @@ from gateway.api.responses import (
     Finisher,
     accepts_gzip,
     error_response,
-    error_type,
     json_response,
     rate_headers,
+    shaped_error,
 )
 from gateway.auth.ratelimit import Admission
 from gateway.errors import GatewayError, InvalidRequest, RateLimited
@@ -60,7 +60,10 @@ def test_every_error_of_the_gateway_has_a_status() -> None:
 @pytest.mark.parametrize("status", TABLE)
 def test_type_of_an_error_is_a_word_of_the_openai_api(status: int) -> None:
     expected = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-    assert error_type(status) == expected.get(status, "api_error" if status >= 500 else "invalid_request_error")
+    body = shaped_error(status, "code", "No.", param=None, request_id="req_1").body
+    assert json.loads(body)["error"]["type"] == expected.get(
+        status, "api_error" if status >= 500 else "invalid_request_error"
+    )
 
 
 def test_error_has_the_one_shape() -> None:
