@@ -1,14 +1,14 @@
 """The OpenAPI 3.1 document, derived from the rows of `operations` and the records they name. Serves nothing."""
 
 from collections.abc import Sequence
-from dataclasses import is_dataclass
+from typing import Any, cast
 
 from gateway import __version__
 from gateway.api.reading import IF_MATCH_PATTERN, names_of, path_fields
 from gateway.api.responses import STATUS_BY_CODE
 from gateway.codecs import WRITTEN_TIME_PATTERN
 from gateway.domain.report_text import CONTENT_TYPES as REPORT_TYPES
-from gateway.operations.operation import Answer, Door, Operation
+from gateway.operations.operation import Door, Operation
 from gateway.schema import JsonSchema, json_schema
 from gateway.services.audit_export import CONTENT_TYPES as EXPORT_TYPES
 from gateway.settings import Settings
@@ -125,6 +125,7 @@ _REPLIES: dict[str, JsonSchema] = {
         },
     },
     "openapi": {"type": "object"},
+    "about.sbom": {"type": "object"},
 }
 _MEDIA_TYPES: dict[str, tuple[str, ...]] = {
     "metrics": ("text/plain",),
@@ -220,23 +221,18 @@ def _body(operation: Operation, settings: Settings) -> JsonSchema | None:
         return None
     if operation.takes is None:
         return _CHAT_REQUEST
-    schema = json_schema(operation.takes)
+    schema: Any = json_schema(operation.takes)
     in_path = path_fields(operation)
-    all_properties: JsonSchema = schema["properties"]  # type: ignore[assignment]
-    properties: dict[str, JsonSchema] = {
-        name: one  # type: ignore[misc]
-        for name, one in all_properties.items()
-        if name not in in_path
-    }
+    properties = {name: one for name, one in schema["properties"].items() if name not in in_path}
     # Said in words: a text over this may be over the limit of bytes as well, which is another refusal (413).
     for name, setting in (operation.max_chars or {}).items():
         about = properties[name].get("description", "")
         properties[name] = properties[name] | {
             "description": f"{about} At most {getattr(settings, setting)} characters.".lstrip()
         }
-    required: list[str] = [name for name in schema["required"] if name not in in_path]  # type: ignore[attr-defined]
-    kinds: JsonSchema = {"anyOf": list(operation.kinds)} if operation.kinds else {}
-    return schema | {"properties": properties, "required": required} | kinds
+    required = [name for name in schema["required"] if name not in in_path]
+    kinds = {"anyOf": list(operation.kinds)} if operation.kinds else {}
+    return cast(JsonSchema, schema | {"properties": properties, "required": required} | kinds)
 
 
 def _responses(operation: Operation) -> dict[str, object]:
@@ -292,14 +288,9 @@ def _good(operation: Operation) -> JsonSchema:
     """Return the schema of the good answer, in its envelope if it has one."""
     if operation.gives is None:
         return _REPLIES.get(operation.name, _TEXT)
-    if operation.schema is not None:
-        inner = operation.schema()
-    else:  # an object without a record has no schema of its own
-        inner = json_schema(operation.gives, written=True) if is_dataclass(operation.gives) else {"type": "object"}
-    if operation.answer is Answer.BARE:
-        return inner
+    inner = operation.schema() if operation.schema else json_schema(operation.gives, written=True)
     meta: JsonSchema = {"$ref": "#/components/schemas/Meta"}
-    if operation.answer is Answer.DATA:
+    if not operation.is_list:
         return _closed(ok={"const": True}, data=inner, meta=meta)
     page: JsonSchema = {"$ref": "#/components/schemas/Page"}
     return _closed(ok={"const": True}, data={"type": "array", "items": inner}, meta=meta, page=page)

@@ -17,6 +17,7 @@ from gateway.offload import ThreadOffload
 from gateway.operations.audit import ExportWanted
 from gateway.operations.every import DESCRIBED_OPERATIONS
 from gateway.operations.operation import ANONYMOUS, ById
+from gateway.operations.settings import sbom
 from gateway.services.audit_export import CONTENT_TYPES as EXPORT_TYPES
 from gateway.services.audit_export import export
 from gateway.services.feed import Watcher
@@ -65,6 +66,10 @@ class PlainEdge:
                 lambda operations: write_json(document(operations, settings)), DESCRIBED_OPERATIONS
             )
         return Response(200, JSON, self._document)
+
+    async def sbom(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
+        """Return the bill of materials."""
+        return json_response(sbom())
 
     async def metrics(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
         """Return the metrics of this process as Prometheus text."""

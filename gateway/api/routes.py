@@ -7,7 +7,7 @@ from typing import Any, cast
 from gateway.api.chat import ChatEdge
 from gateway.api.plain import PlainEdge
 from gateway.api.reading import LARGE_BYTES, record_reader
-from gateway.api.responses import envelope_response, json_response
+from gateway.api.responses import envelope_response
 from gateway.api.signin import SignInEdge
 from gateway.api.static import StaticEdge
 from gateway.app import Gateway
@@ -17,7 +17,7 @@ from gateway.http.messages import Request, Response
 from gateway.http.router import Router
 from gateway.offload import ThreadOffload
 from gateway.operations.every import ALL_OPERATIONS
-from gateway.operations.operation import Answer, Door, Operation
+from gateway.operations.operation import Door, Operation
 from gateway.schema import encode
 
 Handler = Callable[[Request, Principal, RequestContext], Awaitable[Response]]
@@ -76,6 +76,7 @@ def _edges(gateway: Gateway) -> Mapping[str, Edge]:
         "health": plain.health,
         "openapi": plain.openapi,
         "metrics": plain.metrics,
+        "about.sbom": plain.sbom,
         "auth.login": signin.login,
         "auth.session": signin.session,
         "auth.logout": signin.logout,
@@ -107,7 +108,6 @@ def _calling(gateway: Gateway, operation: Operation) -> Handler:
     take = record_reader(operation, clock.now_at)
     write = operation.write or encode
     status = operation.status
-    is_page, is_bare = operation.answer is Answer.PAGE, operation.answer is Answer.BARE
     offload = ThreadOffload(wait_seconds=gateway.settings.max_wait_seconds)
 
     async def handle(request: Request, who: Principal, context: RequestContext) -> Response:
@@ -116,9 +116,7 @@ def _calling(gateway: Gateway, operation: Operation) -> Handler:
         else:
             command = take(request)
         value = await call(gateway, who, command, context)
-        if is_bare:
-            return json_response(write(value))
-        page = cast("Page[object]", value) if is_page else None
+        page = cast("Page[object]", value) if operation.is_list else None
         data = write(value) if page is None else [write(item) for item in page.items]
         return envelope_response(data, page, request_id=context.request_id, now_at=clock.now_at(), status=status)
 

@@ -98,13 +98,13 @@ class McpServer:
         match message:
             case Request():
                 return await self._request(message, notify, context)
-            case Notification():
-                self._notified(message)
-                return None
+            case Notification(method="notifications/cancelled"):
+                request_id = message.params.get("requestId")
+                if isinstance(request_id, str | int) and (scope := self._running.get(request_id)) is not None:
+                    scope.cancel()
             case Invalid():
                 return Reply(message.id, Fault(message.code, message.reason))
-            case _:
-                return None
+        return None
 
     def render(self, reply: Reply) -> bytes:
         """Return the bytes of a reply without a line break; an internal error if its result is not JSON."""
@@ -113,13 +113,6 @@ class McpServer:
         except (TypeError, ValueError) as error:
             self._gateway().log.error("mcp.answer_not_json", error=error)
             return jsonrpc.render(Reply(reply.id, Fault(jsonrpc.INTERNAL_ERROR, "Internal error")))
-
-    def _notified(self, message: Notification) -> None:
-        if message.method != "notifications/cancelled":
-            return
-        request_id = message.params.get("requestId")
-        if isinstance(request_id, str | int) and (scope := self._running.get(request_id)) is not None:
-            scope.cancel()
 
     async def _request(self, request: Request, notify: Notify | None, context: RequestContext | None) -> Reply | None:
         meta = request.meta

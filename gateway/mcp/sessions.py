@@ -55,7 +55,7 @@ class Sessions:
             HttpError: 503, there are too many.
         """
         if len(self._by_id) >= self._limit:
-            raise overloaded()
+            raise _overloaded()
         self._by_id[session.id] = session
 
     def find(self, session_id: str) -> Session:
@@ -107,7 +107,7 @@ class Calls:
             HttpError: 503, too many run already.
         """
         if self._count >= CALLS or (session is not None and len(session.calls) >= SESSION_CALLS):
-            raise overloaded()
+            raise _overloaded()
         scope = anyio.CancelScope()
         running = set[anyio.CancelScope]() if session is None else session.calls
 
@@ -127,6 +127,5 @@ class Calls:
         return scope
 
 
-def overloaded() -> HttpError:
-    """Return the refusal of a request beyond a limit."""
+def _overloaded() -> HttpError:
     return HttpError(503, "overloaded", "Too much runs at once; try again.", headers=(("retry-after", "1"),))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditEvent, AuditFilter
 from gateway.domain.principals import Permission, Scope
-from gateway.operations.operation import Answer, choice, request_id, text, texts, time
+from gateway.operations.operation import choice, request_id, text, texts, time
 from gateway.operations.rows import paging, public, row
 from gateway.services.audit_chain import ChainStatus
 from gateway.services.audit_export import ExportFormat
@@ -38,7 +38,7 @@ AUDIT_OPERATIONS = (
         "GET /api/audit",
         Permission.AUDIT_READ,
         "List audit events, newest first.",
-        answer=Answer.PAGE,
+        is_list=True,
         takes=AuditFilter,
         gives=AuditEvent,
         call=lambda gateway, who, command, context: gateway.audit.page(command),
@@ -58,7 +58,6 @@ AUDIT_OPERATIONS = (
         Permission.AUDIT_READ,
         "Download the audit log as JSON lines or CSV, oldest first, in one stream.",
         takes=ExportWanted,
-        answer=Answer.BARE,
         query=EXPORT_QUERY,
     ),
 )

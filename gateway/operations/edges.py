@@ -1,23 +1,19 @@
 """The rows that the API answers without a service: probes, metrics, the OpenAI API, the dashboard and its feed."""
 
-from functools import partial
-
 from gateway.domain.principals import Scope
-from gateway.operations.operation import Answer, Door
+from gateway.operations.operation import Door
 from gateway.operations.rows import row
 
-_bare = partial(row, answer=Answer.BARE)
-
 PROBE_OPERATIONS = (
-    _bare(
+    row(
         "health",
         "GET /api/v1/health",
         None,
         "Tell whether the service answers. A good key adds version, uptime and checks.",
         door=Door.OPTIONAL,
     ),
-    _bare("openapi", "GET /api/v1/openapi.json", None, "Return this description of the API.", door=Door.OPEN),
-    _bare(
+    row("openapi", "GET /api/v1/openapi.json", None, "Return this description of the API.", door=Door.OPEN),
+    row(
         "metrics",
         "GET /metrics",
         Scope.FLEET_READ,
@@ -28,13 +24,13 @@ PROBE_OPERATIONS = (
 
 _FILE = "Return a file of the dashboard. The file of a path never changes."
 PAGE_OPERATIONS = (
-    _bare("dashboard.page", "GET /", None, "Return the page of the dashboard.", door=Door.PAGE),
-    _bare("dashboard.file", "GET /dashboard/{version}/{name}", None, _FILE, door=Door.PAGE),
-    _bare("dashboard.module", "GET /dashboard/{version}/{folder}/{name}", None, _FILE, door=Door.PAGE),
+    row("dashboard.page", "GET /", None, "Return the page of the dashboard.", door=Door.PAGE),
+    row("dashboard.file", "GET /dashboard/{version}/{name}", None, _FILE, door=Door.PAGE),
+    row("dashboard.module", "GET /dashboard/{version}/{folder}/{name}", None, _FILE, door=Door.PAGE),
 )
 
 FEED_OPERATIONS = (
-    _bare(
+    row(
         "feed",
         "GET /api/feed",
         None,
@@ -44,7 +40,7 @@ FEED_OPERATIONS = (
 )
 
 OPENAI_OPERATIONS = (
-    _bare(
+    row(
         "chat.completions",
         "POST /api/v1/chat/completions",
         Scope.CHAT_COMPLETIONS,
@@ -61,7 +57,7 @@ OPENAI_OPERATIONS = (
             "overloaded",
         ),  # fmt: skip
     ),
-    _bare(
+    row(
         "models.list",
         "GET /api/v1/models",
         Scope.CHAT_COMPLETIONS,
@@ -69,7 +65,7 @@ OPENAI_OPERATIONS = (
         is_openai=True,
         fails=("upstream_unavailable",),
     ),
-    _bare(
+    row(
         "models.show",
         "GET /api/v1/models/{id}",
         Scope.CHAT_COMPLETIONS,

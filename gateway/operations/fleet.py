@@ -5,17 +5,10 @@ from dataclasses import dataclass
 from gateway.app import Gateway
 from gateway.domain.fleet import FleetView, Peer
 from gateway.domain.principals import Permission, Scope
-from gateway.operations.operation import time
+from gateway.operations.operation import Since, time
 from gateway.operations.rows import Noun, public, row
 from gateway.records import project
 from gateway.services.fleet_peers import WantedPeer, source_of_key
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetFilter:
-    """Which gateways to show."""
-
-    since: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +37,7 @@ _FLEET = row(
     "GET /api/fleet",
     Permission.FLEET_READ,
     "Show the gateways: status, load, threats, alerts, agents, sessions and posture of each.",
-    takes=FleetFilter,
+    takes=Since,
     gives=FleetView,
     call=lambda gateway, who, wanted, context: gateway.fleet.view(wanted.since),
     query=(time("since", "Seen at or after: an RFC 3339 time, a date, or an age such as 5m."),),

@@ -31,6 +31,13 @@ class ById:
     id: str
 
 
+@dataclass(frozen=True, slots=True)
+class Since:
+    """What a row takes whose query may only name a start."""
+
+    since: int | None = None
+
+
 class Door(Enum):
     """Who is admitted. Every row names a door, so none is open by omission.
 
@@ -53,14 +60,6 @@ class Door(Enum):
     def is_internal(self) -> bool:
         """Whether this is a door of the internal API."""
         return self in (Door.SESSION, Door.SIGN_IN, Door.PAGE)
-
-
-class Answer(Enum):
-    """How the result of an operation is wrapped. DATA and PAGE: in the envelope; BARE: as it is."""
-
-    DATA = "data"
-    PAGE = "page"
-    BARE = "bare"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +85,9 @@ class Operation:
     the internal API, the permission that a caller must have.
     takes: the record made of the body or, with `query`, of the query. None: neither is read. Parts of the path fill the
     fields of the same names, and `If-Match` fills `version`.
-    gives: the record of the answer (of one item, for a page); `write` and `schema` replace what `gateway.schema`
-    derives from it. status: of a good answer. call: None when an edge answers by itself (chat, metrics, sign-in).
+    gives: the record of the answer (of one item, for a list); `write` and `schema` replace what `gateway.schema`
+    derives from it. None: the answer has no envelope. is_list: the answer is a page. status: of a good answer.
+    call: None when an edge answers by itself (chat, metrics, sign-in).
     body_setting: name of the setting that bounds the body. fails: codes beyond those that every row of its door has.
     has_secret: whether the answer carries a secret, and so is never compressed. is_openai: whether its clients are
     those of the OpenAI API, which add query parameters of their own and read their own names of the rate headers.
@@ -106,7 +106,7 @@ class Operation:
     gives: type[object] | None = None
     write: Callable[[Any], object] | None = None
     schema: Callable[[], JsonSchema] | None = None
-    answer: Answer = Answer.DATA
+    is_list: bool = False
     call: Call | None = None
     status: int = 200
     body_setting: str = "max_body_bytes"

@@ -2,7 +2,7 @@
 
 from gateway.domain.principals import Permission
 from gateway.domain.reports import MAX_REPORTS, Report, ReportSchedule
-from gateway.operations.operation import Answer, ById
+from gateway.operations.operation import ById
 from gateway.operations.rows import Noun, PageOf20, paging, row
 from gateway.services.reports import ChangedSchedule, NewReport, NewSchedule
 
@@ -25,7 +25,6 @@ REPORT_OPERATIONS = (
         Permission.REPORTS_READ,
         "Download one report as a self-contained document.",
         takes=ById,
-        answer=Answer.BARE,
     ),
     _SCHEDULES.list("List the schedules of reports, oldest first."),
     _SCHEDULES.create(

@@ -11,7 +11,7 @@ from typing import Any, cast
 from gateway.app import Gateway
 from gateway.domain.paging import DEFAULT_LIMIT, Page, PageQuery
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
-from gateway.operations.operation import Answer, ById, Call, Door, Operation, Parameter, cursor, integer
+from gateway.operations.operation import ById, Call, Door, Operation, Parameter, cursor, integer
 
 View = Callable[[Gateway, Any], object]
 """From what a service returns to what is shown."""
@@ -109,7 +109,7 @@ class Noun:
         def view_page(gateway: Gateway, page: Page[object]) -> Page[object]:
             return replace(page, items=tuple(view(gateway, one) for one in page.items))
 
-        return self.row(verb, "GET", summary, answer=Answer.PAGE, call=call, view=view_page, **options)
+        return self.row(verb, "GET", summary, is_list=True, call=call, view=view_page, **options)
 
     def create(
         self, new: type[object], summary: str, *, verb: str = "create", method: str = "create", **options: Any

@@ -1,22 +1,12 @@
 """The rows of the checks of the gateway and of what agents load: posture, trust audits, security scans."""
 
-from dataclasses import dataclass
-
 from gateway.domain.posture import MAX_RUNS, TrustAudit
 from gateway.domain.principals import Permission, Scope
 from gateway.domain.security_scans import MAX_SCANS, SecurityScan
-from gateway.operations.operation import kind, time
+from gateway.operations.operation import Since, kind, time
 from gateway.operations.rows import Noun, PageOf20, paging, public, row
 from gateway.services.security_scans import NewSecurityScan
 from gateway.services.trust_audits import PostureView
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryWanted:
-    """The start of the history of both scores; one day back by default."""
-
-    since: int | None = None
-
 
 _AUDITS = Noun("trust_audits", TrustAudit, Permission.POSTURE_READ, Permission.POSTURE_MANAGE)
 _SCANS = Noun("security_scans", SecurityScan, Permission.SHIELD_READ, Permission.SHIELD_MANAGE)
@@ -27,7 +17,7 @@ TRUST_AUDIT_OPERATIONS = (
         "GET /api/posture",
         Permission.POSTURE_READ,
         "Show posture and threat score, their parts, their history, and the newest trust audit.",
-        takes=HistoryWanted,
+        takes=Since,
         gives=PostureView,
         call=lambda gateway, who, wanted, context: gateway.trust_audits.view(wanted.since),
         query=(time("since", "Points since: an RFC 3339 time, a date, or an age such as 7d (24h)."),),

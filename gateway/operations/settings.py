@@ -10,7 +10,6 @@ from gateway import __version__, bundle
 from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.operations.operation import Answer
 from gateway.operations.rows import Noun, row, whole
 from gateway.schema import Bounds
 from gateway.services.runtime_settings import CHANGEABLE, MAX_DAYS, SettingView
@@ -69,7 +68,7 @@ async def _about(gateway: Gateway, who: Principal, command: None, context: Reque
         rbac_enabled=settings.rbac_enabled,
         checks=dict(gateway.health.checks()),
         components=tuple(
-            Component(part["name"], part["version"], part["purl"]) for part in _sbom().get("components", ())
+            Component(part["name"], part["version"], part["purl"]) for part in sbom().get("components", ())
         ),
     )
 
@@ -84,16 +83,12 @@ def _program() -> tuple[str, ...]:
     return (sys.executable or "python3", *words)
 
 
-def _sbom() -> dict[str, Any]:
+def sbom() -> dict[str, Any]:
     """Return the bill of materials of the archive, or an empty one in a checkout."""
     if bundle.archive_path() is None:
         return {"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1, "components": []}
     found: dict[str, Any] = json.loads(bundle.read(SBOM))
     return found
-
-
-async def _show_sbom(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> dict[str, Any]:
-    return _sbom()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,10 +123,6 @@ ABOUT_OPERATIONS = (
         "GET /api/about/sbom",
         Permission.SETTINGS_READ,
         "Download the bill of materials of the archive (CycloneDX).",
-        answer=Answer.BARE,
-        gives=dict,
-        write=lambda sbom: sbom,
-        call=_show_sbom,
     ),
 )
 _SETTINGS = Noun(
@@ -143,7 +134,7 @@ SETTING_OPERATIONS = (
         "change",
         "PATCH",
         "Change without a restart: `retention_traffic_days`, `…_alerts_days`, `…_audit_days`; `reset` undoes.",
-        answer=Answer.PAGE,
+        is_list=True,
         takes=PatchSettings,
         call=_change,
     ),

@@ -7,7 +7,7 @@ from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.field_types import LINE_PATTERN
-from gateway.operations.operation import Answer, Door, kind
+from gateway.operations.operation import Door, kind
 from gateway.operations.rows import Noun, row, whole
 from gateway.records import project
 from gateway.services.policies import Actions, Score, WantedPolicy
@@ -204,7 +204,7 @@ PUBLIC_SHIELD_OPERATIONS = (
         "GET /api/v1/shield/rules",
         Scope.SHIELD_READ,
         "List the rules in use, without their patterns and examples.",
-        answer=Answer.PAGE,
+        is_list=True,
         gives=RuleSummary,
         call=_list_rules,
     ),
