@@ -11,7 +11,8 @@ from gateway.bundle import archive_sha256
 from gateway.clock import Clock, Ids
 from gateway.domain.policies import OutboundAction, ShieldMode, ShieldPolicy, Unscannable
 from gateway.http.client import Client
-from gateway.llm.connections import Connections, settings_provider
+from gateway.llm.connections import connect, settings_provider
+from gateway.llm.echo import EchoModel
 from gateway.llm.openai import OpenAiDialect
 from gateway.llm.prices import load_prices
 from gateway.llm.upstream import HttpUpstream, JsonReader, addresses_of
@@ -203,7 +204,7 @@ class Gateway(Lasting):
             clock=clock,
             circuits=self.circuits,
             keys=secrets,
-            connect=Connections(settings, open_http, clock=clock, ids=ids).connect,
+            connect=partial(connect, settings, open_http, EchoModel(clock=clock, ids=ids)),
             upstream=upstream,
             metrics=self.metrics,
             attempts_seconds=settings.upstream_attempts_seconds,

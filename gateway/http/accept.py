@@ -4,6 +4,7 @@ import errno
 import mmap
 import socket
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from gateway.http.transport import Sweep
 
@@ -43,6 +44,7 @@ class Shares:
         return is_ahead
 
 
+@dataclass(eq=False, repr=False)
 class Acceptor:
     """Accepts connections from listening sockets, each time until none is left.
 
@@ -51,31 +53,22 @@ class Acceptor:
     `retry_seconds`. is_ahead: whether other processes should accept the next connection; they get `_YIELD_SECONDS`.
     """
 
-    def __init__(
-        self,
-        listeners: Sequence[socket.socket],
-        sweep: Sweep,
-        *,
-        take: Callable[[socket.socket, str], bool],
-        retry_seconds: float,
-        is_ahead: Callable[[], bool] | None = None,
-    ) -> None:
-        self._listeners = listeners
-        self._take = take
-        self._retry_seconds = retry_seconds
-        self._is_ahead = is_ahead
-        self._has_yielded = False
-        self._loop = sweep.loop
-        self._cancel_retry: Callable[[], None] | None = None
-        self._is_full = False
+    listeners: Sequence[socket.socket]
+    sweep: Sweep
+    take: Callable[[socket.socket, str], bool]
+    retry_seconds: float
+    is_ahead: Callable[[], bool] | None = None
+    _has_yielded: bool = field(default=False, init=False)
+    _is_full: bool = field(default=False, init=False)
+    _cancel_retry: Callable[[], None] | None = field(default=None, init=False)
 
     def resume(self) -> None:
         """Accept from now on."""
         self._cancel_retry = None
         self._is_full = False
-        for listener in self._listeners:
+        for listener in self.listeners:
             listener.setblocking(False)
-            self._loop.add_reader(listener.fileno(), self._accept, listener)
+            self.sweep.loop.add_reader(listener.fileno(), self._accept, listener)
 
     def note_room(self) -> None:
         """Accept again if there was no room: a connection has ended."""
@@ -88,21 +81,21 @@ class Acceptor:
 
         Closing first would reset connections whose clients are already connected.
         """
-        self._is_ahead = None
-        for listener in self._listeners:
-            self._loop.remove_reader(listener.fileno())
+        self.is_ahead = None
+        for listener in self.listeners:
+            self.sweep.loop.remove_reader(listener.fileno())
             while self._accept(listener):
                 pass
         if self._cancel_retry is not None:
             self._cancel_retry()
         self._is_full = False
-        for listener in self._listeners:
+        for listener in self.listeners:
             listener.close()
 
     def _accept(self, listener: socket.socket) -> bool:
         """Accept for one turn of the loop; return whether more may be waiting."""
         for _ in range(_ACCEPTS_PER_TURN):
-            if self._is_ahead is not None and not self._has_yielded and self._is_ahead():
+            if self.is_ahead is not None and not self._has_yielded and self.is_ahead():
                 self._has_yielded = True
                 return self._pause(_YIELD_SECONDS)
             self._has_yielded = False
@@ -118,19 +111,19 @@ class Acceptor:
                 continue  # the peer left first: ECONNABORTED, EPROTO
             accepted.setblocking(False)
             # The address is read now: a connection that was reset has none later, and is answered all the same.
-            if not self._take(accepted, _ip_of(address)):
+            if not self.take(accepted, _ip_of(address)):
                 return self._wait_for_room()
         return True
 
     def _wait_for_room(self) -> bool:
         self._is_full = True
-        return self._pause(self._retry_seconds)
+        return self._pause(self.retry_seconds)
 
     def _pause(self, wait_seconds: float) -> bool:
-        for listener in self._listeners:
-            self._loop.remove_reader(listener.fileno())
+        for listener in self.listeners:
+            self.sweep.loop.remove_reader(listener.fileno())
         if self._cancel_retry is None:
-            self._cancel_retry = self._loop.call_later(wait_seconds, self.resume).cancel
+            self._cancel_retry = self.sweep.loop.call_later(wait_seconds, self.resume).cancel
         return False
 
 

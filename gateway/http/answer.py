@@ -41,11 +41,7 @@ def render(response: Response, date: str, *, is_last: bool, is_head: bool = Fals
 
 
 def _checked(name: str) -> str:
-    """Return the name of a header.
-
-    Raises:
-        ValueError: it is malformed, or one that only the server may send.
-    """
+    """Return the name of a header, unless it is malformed or only the server may send it."""
     if name.lower() in _RESERVED or ":" in name or " " in name or not name.isprintable():
         raise ValueError(f"a handler may not send the header {name!r}")
     return name

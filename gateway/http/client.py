@@ -129,8 +129,6 @@ class Client:
             else:
                 connection.abort()
 
-    # The pool.
-
     def _keep(self, connection: Connection, idle: list[Connection]) -> None:
         if len(idle) >= self._pool_size:
             idle[:] = [one for one in idle if not one.is_gone]
@@ -151,8 +149,6 @@ class Client:
                     connection.abort()
                     await anyio.lowlevel.checkpoint()  # its descriptor is free after this turn of the loop
                     return
-
-    # Connecting.
 
     async def _open(self, origin: _Origin, terms: Terms) -> Connection:
         self._connecting += 1

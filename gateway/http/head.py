@@ -109,21 +109,13 @@ def _fast_head(data: bytes, limits: Limits, allowed_hosts: frozenset[str] | None
     host = fields.get("host")
     if host is None:
         return None
-    is_last = False
-    connection = fields.get("connection")
-    if connection is not None and connection != "keep-alive":
-        if connection != "close":
-            return None
-        is_last = True
-    body_bytes = 0
-    length = fields.get("content-length")
-    if length is not None:
-        if len(length) > 9 or not length.isdigit():
-            return None
-        body_bytes = int(length)
+    connection, length = fields.get("connection", "keep-alive"), fields.get("content-length", "0")
+    if connection not in ("keep-alive", "close") or len(length) > 9 or not length.isdigit():
+        return None
     check_host(host, allowed_hosts)
     path, query = split_target(found[2].decode("ascii"))
-    return Head(found[1].decode("ascii"), path, query, Headers(fields), size_bytes, body_bytes, is_last)
+    method, is_last = found[1].decode("ascii"), connection == "close"
+    return Head(method, path, query, Headers(fields), size_bytes, int(length), is_last)
 
 
 def _check_partial(data: bytes, start: int, limits: Limits, seen_bytes: int) -> None:

@@ -233,12 +233,7 @@ def _strict_head(raw: bytes, size_bytes: int) -> _ReplyHead:
 
 
 def _decode(body: bytes, coding: str, max_bytes: int) -> bytes:
-    """Undo a content coding: gzip, deflate (with or without the zlib header) or none. Never holds over `max_bytes`.
-
-    Raises:
-        BadReply: another coding, or the body is not coded so, is cut, or goes on after its end.
-        ReplyTooLarge: it decodes to more than `max_bytes`.
-    """
+    """Undo a content coding: gzip, deflate (with or without the zlib header) or none. Never holds over `max_bytes`."""
     coding = coding.lower()
     if coding in ("", "identity") or not body:
         return body

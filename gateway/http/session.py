@@ -116,8 +116,6 @@ class Session:
         finally:
             self._request = None
 
-    # Disconnects.
-
     def _note_end(self) -> None:
         """Act on the end of the peer's side, or of the connection, while a handler runs."""
         request = self._request
@@ -137,8 +135,6 @@ class Session:
         elif probes and not request.is_http10:
             self._connection.write(CONTINUE)
             self._state.sweep.loop.call_later(_PROBE_SECONDS, self._probe, request, probes - 1)
-
-    # Writing.
 
     async def _answer(self, response: Response, *, is_last: bool, is_http10: bool) -> None:
         """Send an answer; 500 in place of one that may not be sent."""

@@ -2,46 +2,37 @@
 
 from collections.abc import Callable
 
-from gateway.clock import Clock, Ids
 from gateway.domain.addresses import may_connect, may_connect_privately
 from gateway.domain.providers import MAX_PRIORITY, UPSTREAM, Provider, ProviderType
 from gateway.llm.base import Upstream
-from gateway.llm.echo import EchoModel
 from gateway.llm.upstream import HttpUpstream, Terms
 from gateway.settings import Settings
 
-Open = Callable[..., HttpUpstream]
-"""Makes an `HttpUpstream` over the client and in the dialect of this process; takes what else it takes."""
 
+def connect(
+    settings: Settings, open_http: Callable[..., HttpUpstream], echo: Upstream, provider: Provider, key: str | None
+) -> Upstream:
+    """Return the connection to a provider. Nothing is sent, and no name is resolved.
 
-class Connections:
-    """Makes connections by the settings that now hold. open_http: see `Open`."""
-
-    def __init__(self, settings: Settings, open_http: Open, *, clock: Clock, ids: Ids) -> None:
-        self._settings = settings
-        self._open_http = open_http
-        self._echo = EchoModel(clock=clock, ids=ids)
-
-    def connect(self, provider: Provider, key: str | None) -> Upstream:
-        """Return the connection to a provider. Nothing is sent, and no name is resolved."""
-        if provider.type is ProviderType.ECHO or provider.base_url is None:
-            return self._echo
-        settings = self._settings
-        is_ours = provider.origin == "settings"
-        total_seconds = provider.timeout_seconds
-        terms = Terms(
-            connect_seconds=min(settings.upstream_connect_seconds, total_seconds),
-            first_byte_seconds=settings.upstream_first_byte_seconds if is_ours else total_seconds,
-            total_seconds=total_seconds,
-            max_reply_bytes=settings.upstream_reply_bytes,
-            allow_address=may_connect_privately if provider.allow_private else may_connect,
-        )
-        return self._open_http(
-            terms,
-            base_url=provider.base_url,
-            api_key=settings.upstream_api_key if is_ours else key,
-            models=settings.upstream_models if is_ours else (),
-        )
+    open_http: makes an upstream over the client and in the dialect of this process, of what else it takes.
+    """
+    if provider.type is ProviderType.ECHO or provider.base_url is None:
+        return echo
+    is_ours = provider.origin == "settings"
+    total_seconds = provider.timeout_seconds
+    terms = Terms(
+        connect_seconds=min(settings.upstream_connect_seconds, total_seconds),
+        first_byte_seconds=settings.upstream_first_byte_seconds if is_ours else total_seconds,
+        total_seconds=total_seconds,
+        max_reply_bytes=settings.upstream_reply_bytes,
+        allow_address=may_connect_privately if provider.allow_private else may_connect,
+    )
+    return open_http(
+        terms,
+        base_url=provider.base_url,
+        api_key=settings.upstream_api_key if is_ours else key,
+        models=settings.upstream_models if is_ours else (),
+    )
 
 
 def settings_provider(settings: Settings) -> Provider | None:

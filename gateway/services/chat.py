@@ -209,11 +209,7 @@ class Chat:
         return Answer(reply, by, self.costs.actual(prompt, reply, by, reservation.worst if reservation else None))
 
     async def _settle(self, exchange: ChatExchange) -> None:
-        """Record audit event, alerts, costs and traffic row in one transaction, whether or not anyone still waits.
-
-        Raises:
-            AuditUnavailable: nothing was written.
-        """
+        """Record audit event, alerts, costs and traffic row in one transaction, whether or not anyone still waits."""
         row = traffic_row(
             exchange,
             self.ids.new("trf"),

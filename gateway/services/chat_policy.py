@@ -12,7 +12,6 @@ from typing import Generic, Literal, TypeVar
 import anyio.lowlevel
 
 from gateway.domain.policies import (
-    Capture,
     CapturedText,
     OutboundAction,
     ShieldMode,
@@ -103,8 +102,6 @@ class ChatPolicy:
         """
         leaves = await self._reply_leaves(reply)
         scanned = await self._decide(reply, await self._scan_reply(leaves))
-        if self.policy.capture is Capture.NONE:
-            return scanned
         captured = await self.captures.of_leaves(leaves.texts, Direction.OUTBOUND, self.policy)
         return replace(scanned, captured=captured)
 
@@ -119,8 +116,6 @@ class ChatPolicy:
         if await self._is_clean("\n".join(text for model in models for text in strings(dict(model)))):
             return list(models)
         return [model for model in models if await self._is_clean("\n".join(strings(dict(model))))]
-
-    # Scanning.
 
     async def _scan_prompt(self, leaves: Leaves, *, is_patient: bool = True) -> ScanResult:
         policy, texts = self.policy, leaves.texts
@@ -178,8 +173,6 @@ class ChatPolicy:
     def _unmaskable(self, result: ScanResult) -> ScanResult:
         """Return the result of a text in which something should be masked and cannot be: it weighs like `block`."""
         return judge(result.detections, blocking_redacted(self.policy), redacted=result.redacted)
-
-    # Changing.
 
     async def _decide(self, reply: Reply, result: ScanResult) -> Scanned[Reply]:
         """Return what may be given out of a reply with this result."""

@@ -51,8 +51,7 @@ _ECHO_BY_NAME = replace(_ECHO, models=(ECHO_MODEL,), priority=0)
 class ProviderConnection:
     """One provider as this process reaches it.
 
-    prices: its own, if it has any. is_echo: the built-in model answers. credit: what the choice
-    by weight owes it.
+    prices: its own, if it has any. is_echo: the built-in model answers. credit: what the choice by weight owes it.
     """
 
     def __init__(self, provider: Provider, *, connect: Connect, keys: ProviderKeys, clock: Clock) -> None:
@@ -233,11 +232,7 @@ class Routing:
     async def _try(
         self, connection: ProviderConnection, prompt: Prompt, traceparent: str | None, failures: list[GatewayError]
     ) -> Reply | None:
-        """Ask one provider, as often as makes sense. None: another may do better; why is added to `failures`.
-
-        Raises:
-            UpstreamRefused: the prompt is at fault.
-        """
+        """Ask one provider, as often as makes sense. None: another may do better; why is added to `failures`."""
         wait_seconds = FIRST_WAIT_SECONDS
         for repetitions in range(connection.provider.max_retries, -1, -1):
             if not self.circuits.begin(connection.provider):
