@@ -33,7 +33,7 @@ _ALERTS = commands_of(
         "--severity critical --since 24h",
         operation="alerts.find",
         flags=(
-            *("status", "severity", "source"),
+            *map(Flag, ("status", "severity", "source")),
             Flag("scope", "which (active; all with --request-id)"),
             Flag("request_id", "alerts in any state that count this request (req_…)", metavar="ID"),
             Flag("since", "seen at or after: a time, a date, or an age such as 24h", metavar="TIME"),

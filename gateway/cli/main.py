@@ -25,8 +25,7 @@ _FILES = {
     "rules": ("rules",),
     "documents": ("audit", "report"),
     "upkeep": ("trust-audit", "version", "doctor", "openapi", "verify"),
-    "backups": ("backup", "restore"),
-    "demo": ("demo-data",),
+    "data_folder": ("backup", "restore", "demo-data"),
 }
 
 

@@ -101,7 +101,7 @@ _USERS = commands_of(
         "create",
         "Create a user; a generated password is printed once, as the only output on stdout.",
         "--username alice --role operator",
-        flags=(Flag("username", "what the user signs in with"), "role", _FROM_STDIN),
+        flags=(Flag("username", "what the user signs in with"), Flag("role"), _FROM_STDIN),
         before=_password,
         after=partial(_print_password, "{id} ({username}, {role}) created"),
     ),
@@ -165,7 +165,7 @@ _ACCESS = commands_of(
 )
 
 _POLICY_FIELDS = (
-    "mode",
+    Flag("mode"),
     Flag("block_score", "lowest score of a BLOCK, 1 to 100"),
     Flag("review_score", "lowest score of a REVIEW, 1 to 100"),
     Flag(

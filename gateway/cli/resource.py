@@ -35,8 +35,9 @@ _DECIMAL = re.compile("[0-9]{1,18}(?:\\.[0-9]{0,18})?|\\.[0-9]{1,18}")
 class Flag:
     """One flag, and the field of the record that it fills.
 
-    name: without dashes; the field's own if left out. read: returns the JSON value of the text, where the field's type
-    does not determine it; with `repeats`, of all texts. sets: the value, for a flag that takes no text.
+    help: the schema's if left out. name: without dashes; the field's own if left out. read: returns the JSON value of
+    the text, where the field's type does not determine it; with `repeats`, of all texts. sets: the value, for a flag
+    that takes no text.
     required: None means as in the record.
     """
 
@@ -61,17 +62,17 @@ class Row:
     """One command of a noun, and the operation it calls.
 
     name: the verb. example: what follows the verb in a line that works. operation: if its name is not noun and verb.
-    flags: a text is the name of a field, with the help of its schema. fixed: values that no flag sets. columns: of a
-    list; a text is the name of a field, whose heading is the name. note: format of a line for a person, over the fields
-    of the view. prints: the only field that goes to stdout. subject, needs_rules: see `commands_of`. before: completes
-    the values. after: replaces the output and returns the exit code.
+    fixed: values that no flag sets. columns: of a list; a text is the name of a field, whose heading is the name.
+    note: format of a line for a person, over the fields of the view. prints: the only field that goes to stdout.
+    subject, needs_rules: see `commands_of`. before: completes the values. after: replaces the output and returns the
+    exit code.
     """
 
     name: str
     summary: str
     example: str
     operation: str = ""
-    flags: Sequence[Flag | str] = ()
+    flags: Sequence[Flag] = ()
     fixed: Mapping[str, object] | None = None
     columns: Sequence[str | tuple[str, Cell]] = ()
     note: str = ""
@@ -81,10 +82,6 @@ class Row:
     needs_rules: bool = False
     before: Callable[[Values, argparse.Namespace, Console], None] | None = None
     after: Callable[[View, Values, argparse.Namespace, Console], int] | None = None
-
-    def all_flags(self) -> list[Flag]:
-        """Return the flags, including those that are given by the name of a field."""
-        return [Flag(one) if isinstance(one, str) else one for one in self.flags]
 
 
 def expiry(field: str, help: str, name: str = "", *, required: bool | None = None) -> Flag:
@@ -126,7 +123,7 @@ def _declare(row: Row, operation: Operation, parser: argparse.ArgumentParser) ->
         parser.add_argument("id", help=row.subject)
     schemas, required = _schemas(operation)
     defaults = {one.name: one.default for one in fields(operation.takes)} if operation.takes else {}  # type: ignore[arg-type]
-    for flag in row.all_flags():
+    for flag in row.flags:
         schema = schemas[flag.field]
         choices = flag.choices or (schema.get("enum") if operation.query else None)
         help = flag.help or (None if choices else _help(schema, defaults.get(flag.field)))
@@ -156,8 +153,7 @@ def _help(schema: Mapping[str, Any], default: object) -> str | None:
 
 def _run(row: Row, operation: Operation, options: argparse.Namespace, console: Console) -> int:
     """Call the operation and print what it gives. Wrong values are refused before the data folder is opened."""
-    flags = row.all_flags()
-    with _naming(flags):
+    with _naming(row.flags):
         values = _values(row, operation, options)
         if row.before is not None:
             row.before(values, options, console)
@@ -168,12 +164,12 @@ def _run(row: Row, operation: Operation, options: argparse.Namespace, console: C
 
     async def work(gateway: Gateway) -> int:
         who, about = local("cli"), context(gateway)
-        with _naming(flags):
+        with _naming(row.flags):
             given = await call(gateway, who, command, about)
         if not isinstance(given, Page):
             return (row.after or partial(_print_one, row))(write(given), values, options, console)
         items = [*given.items]
-        is_whole = not any(flag.field == "limit" for flag in flags)
+        is_whole = not any(flag.field == "limit" for flag in row.flags)
         while is_whole and given.next is not None:
             more = _record(operation, values | {"cursor": given.next})
             given = cast("Page[object]", await call(gateway, who, more, about))
@@ -229,7 +225,7 @@ def _values(row: Row, operation: Operation, options: argparse.Namespace) -> Valu
     """Return the values that were typed, as JSON has them. A flag that was left out leaves its field out."""
     values: Values = dict(row.fixed or {}) | ({"id": options.id} if row.subject else {})
     schemas, _ = _schemas(operation)
-    for flag in row.all_flags():
+    for flag in row.flags:
         typed = getattr(options, flag.field)
         if typed is None:
             continue

@@ -63,12 +63,8 @@ class Live:
     """The gateway and dispatch that answer now. A reload replaces them; requests in flight end with the old ones."""
 
     def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
+        self.gateway = gateway
         self.dispatch = Dispatch(gateway)
-
-    def gateway(self) -> Gateway:
-        """Return the gateway that answers now."""
-        return self._gateway
 
     def make_server(self, site: Site, index: int) -> Server:
         """Return the server of the API. index: the number of this worker."""
@@ -84,13 +80,13 @@ class Live:
         """Read settings and rules again. If the new ones cannot be used, the old ones stay."""
         try:
             # In a thread, because reading the rules takes a while and requests are answered meanwhile.
-            self._gateway = await to_thread.run_sync(lambda: compose.reload(self._gateway, load_settings(options)))
-            self.dispatch = Dispatch(self._gateway)
-            await record_reload(self._gateway)
+            self.gateway = await to_thread.run_sync(lambda: compose.reload(self.gateway, load_settings(options)))
+            self.dispatch = Dispatch(self.gateway)
+            await record_reload(self.gateway)
             await anyio.sleep(SETTLE_SECONDS)  # requests in flight still use the old rules
             tidy_up()  # frees the old rules, which the last freeze had excluded from collection
         except GatewayError as error:
-            self._gateway.log.error("reload_refused", reason=error.message)
+            self.gateway.log.error("reload_refused", reason=error.message)
 
 
 async def answer(site: Site, shared: Shared | None = None, child: Child | None = None) -> None:
@@ -105,11 +101,11 @@ async def answer(site: Site, shared: Shared | None = None, child: Child | None =
         live = Live(gateway)
         del gateway  # a reload replaces it, and nothing may keep its rules
         if child is None:
-            live.gateway().shield.ready()
+            live.gateway.shield.ready()
             tidy_up()
-            await begin(live.gateway(), site.console)
+            await begin(live.gateway, site.console)
         elif child.is_replacement and child.number == 0:
-            await record_reload(live.gateway())
+            await record_reload(live.gateway)
         is_first = child is None or child.number == 0
         server = live.make_server(site, child.number if child else 0)
         started: Callable[[], object] = partial(site.console.note, site.ready)
@@ -118,11 +114,11 @@ async def answer(site: Site, shared: Shared | None = None, child: Child | None =
                 mcp = None
                 # The sessions of MCP live in one process: among several workers, in the first.
                 if site.mcp_listener is not None and is_first:
-                    mcp = McpPort(live.gateway, group, drain_seconds=site.config.drain_seconds)
+                    mcp = McpPort(lambda: live.gateway, group, drain_seconds=site.config.drain_seconds)
                     await beside.start(mcp.serve, site.mcp_listener)
                 stop = partial(stop_all, server, mcp, site)
                 await group.start(obey_signals, when_closed, stop, None if child else live, site.options)
-                group.start_soon(partial(run_jobs, live.gateway, is_first=is_first))
+                group.start_soon(partial(run_jobs, lambda: live.gateway, is_first=is_first))
                 unblock_signals()
                 if child is not None:
                     group.start_soon(stop_when_alone, child, stop, site.log)
@@ -130,9 +126,9 @@ async def answer(site: Site, shared: Shared | None = None, child: Child | None =
                 await server.serve([site.listener], started=started)
             group.cancel_scope.cancel()
             end_process_after(CLOSING_SECONDS, site.log)
-        live.gateway().metrics.publish()
+        live.gateway.metrics.publish()
         if child is None:
-            await end(live.gateway())
+            await end(live.gateway)
 
 
 def tidy_up() -> None:

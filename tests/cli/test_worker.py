@@ -30,7 +30,7 @@ async def test_what_is_read_again_takes_the_place_of_what_was_read_before() -> N
         del gateway
         assert before() is not None
         await live.reload(argparse.Namespace())
-        assert live.gateway().shield.rules
+        assert live.gateway.shield.rules
         assert before() is None
     gc.unfreeze()
 
@@ -76,7 +76,7 @@ async def test_what_only_a_restart_can_change_is_named_when_settings_are_read_ag
     async with compose.open_gateway(Settings(data_dir=":memory:"), log=Log(said, SystemClock())) as gateway:
         live = Live(gateway)
         await live.reload(argparse.Namespace())
-        assert live.gateway().settings.port == Settings().port
+        assert live.gateway.settings.port == Settings().port
     told = [json.loads(line) for line in said.getvalue().splitlines()]
     assert [one["settings"] for one in told if one["event"] == "restart_needed"] == [["port", "drain_seconds"]]
     assert [one["event"] for one in told].count("reloaded") == 1

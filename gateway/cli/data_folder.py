@@ -1,4 +1,4 @@
-"""`backup` and `restore`: the whole database as one file, and back."""
+"""`backup`, `restore` and `demo-data`: a data folder as one file, brought back, or filled with a made-up day."""
 
 import argparse
 import shlex
@@ -6,14 +6,30 @@ from functools import partial
 
 import anyio
 
-from gateway import compose
+from gateway import compose, strict_json
 from gateway.app import Gateway
-from gateway.cli.command import FOUND, OK, Console, argument, command, context, load_settings, make_log, with_gateway
+from gateway.cli.command import (
+    FOUND,
+    OK,
+    Console,
+    argument,
+    command,
+    context,
+    load_settings,
+    make_log,
+    past_time,
+    with_gateway,
+)
 from gateway.clock import SystemClock, SystemIds
 from gateway.domain.principals import local
 from gateway.errors import SetupError
+from gateway.schema import encode
 from gateway.services import backup as backups
 from gateway.services.backup_revivals import Change, Revivals, opened
+from gateway.services.demo_data import DemoData, DemoReport
+
+DEFAULT_REQUESTS = 100_000
+MOST_REQUESTS = 10_000_000
 
 
 @command(
@@ -24,7 +40,11 @@ from gateway.services.backup_revivals import Change, Revivals, opened
     has_json=True,
 )
 def _backup(options: argparse.Namespace, console: Console) -> int:
-    _need_folder(options)
+    config = load_settings(options)
+    if config.data_dir == ":memory:":
+        raise SetupError("the database of :memory: is inside the running gateway and cannot be backed up from outside")
+    if not compose.has_database(config):  # opening the folder would create an empty one
+        raise SetupError(f"there is no database in {config.data_dir}, so there is nothing to back up")
 
     async def work(gateway: Gateway) -> int:
         made = await backups.back_up(
@@ -68,20 +88,18 @@ def _restore(options: argparse.Namespace, console: Console) -> int:
     compose.make_data_dir(config.data_dir)
     clock = SystemClock()
     ids = SystemIds(clock)
-
-    async def run() -> backups.Restored:
-        return await backups.restore(
-            local("cli"),
-            options.file,
-            compose.database_path(config),
-            force=options.force,
-            revoke_newer=options.revoke_newer,
-            clock=clock,
-            ids=ids,
-            opener=partial(opened, clock=clock, ids=ids, log=make_log(config)),
-        )
-
-    done = anyio.run(run)
+    restore = partial(
+        backups.restore,
+        local("cli"),
+        options.file,
+        compose.database_path(config),
+        force=options.force,
+        revoke_newer=options.revoke_newer,
+        clock=clock,
+        ids=ids,
+        opener=partial(opened, clock=clock, ids=ids, log=make_log(config)),
+    )
+    done = anyio.run(restore)
     if options.json:
         about = {"database": done.path, "events": done.events, "replaced": done.aside}
         console.print_json(about | {"revived": done.revivals.shown()})
@@ -126,13 +144,42 @@ def _changes(changes: tuple[Change, ...], revivals: Revivals) -> str:
     return "; ".join(f"{one.what} is {one.backup} again, was {one.present}" for one in changes)
 
 
-def _need_folder(options: argparse.Namespace) -> None:
-    """Refuse if there is no database yet: opening the folder would create an empty one."""
+@command(
+    "demo-data",
+    "Fill a fresh data folder with a made-up day of traffic.",
+    "--data-dir /tmp/demo --seed 7",
+    argument("--seed", default="1", metavar="N", help="which day; the same number makes the same data (1)"),
+    argument(
+        "--requests", default=str(DEFAULT_REQUESTS), metavar="N", help=f"requests of the day ({DEFAULT_REQUESTS})"
+    ),
+    argument("--until", metavar="TIME", help="when the day ends, such as 2030-01-31T12:00:00Z; now"),
+    has_json=True,
+)
+def _demo_data(options: argparse.Namespace, console: Console) -> int:
     config = load_settings(options)
     if config.data_dir == ":memory:":
-        raise SetupError("the database of :memory: is inside the running gateway and cannot be backed up from outside")
-    if not compose.has_database(config):
-        raise SetupError(f"there is no database in {config.data_dir}, so there is nothing to back up")
+        raise SetupError("demo data goes into a folder: name a fresh one with --data-dir")
+    if compose.has_database(config):
+        raise SetupError(f"{config.data_dir} is in use: demo data goes into a fresh folder, name one with --data-dir")
+    seed = strict_json.read_integer(options.seed, param="--seed", low=0, high=2**31)
+    requests = strict_json.read_integer(options.requests, param="--requests", low=1, high=MOST_REQUESTS)
+    until_at = past_time(options.until, "--until") or SystemClock().now_at()
+
+    async def work(gateway: Gateway) -> DemoReport:
+        made = DemoData(store=gateway.store, shield=gateway.shield, seed=seed, until_at=until_at, requests=requests)
+        return await made.write()
+
+    report = with_gateway(options, work)
+    if options.json:
+        console.print_json(encode(report))
+    else:
+        console.print(
+            f"{report.requests} requests of {report.agents} agents, {report.keys} keys and {report.providers} "
+            f"providers; {report.blocks} blocked, {report.reviews} to review; {report.alerts} alerts, "
+            f"{report.audit_events} audit events"
+        )
+        console.note(f"look at it with: gateway.pyz serve --data-dir {config.data_dir}")
+    return OK
 
 
-COMMANDS = (_backup, _restore)
+COMMANDS = (_backup, _restore, _demo_data)
