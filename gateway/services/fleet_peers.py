@@ -70,11 +70,9 @@ class FleetPeers(KeyedResource[Peer]):
     keys: ProviderKeys
 
     async def create(self, principal: Principal, new: WantedPeer, context: RequestContext) -> Peer:
-        """Create a peer and ask it once. Without an answer the peer is kept, and its record shows the problem.
+        """Create a peer and ask it once. Raises what `Resource.create` raises.
 
-        Raises:
-            InvalidRequest: a field; `param` names it. Conflict: the name is taken, or there are too many.
-            AuditUnavailable: it was not created.
+        Without an answer the peer is kept, and its record shows the problem.
         """
         check(new)
         url = _checked_url(read_base_url, new.url, new)

@@ -127,12 +127,7 @@ class Providers(KeyedResource[Provider]):
         return (*await super().list(), *(() if self.from_settings is None else (self.from_settings,)))
 
     async def create(self, principal: Principal, new: NewProvider, context: RequestContext) -> Provider:
-        """Create a provider.
-
-        Raises:
-            InvalidRequest: a field; `param` names it. Conflict: the name is taken, or there are too many.
-            AuditUnavailable: it was not created.
-        """
+        """Create a provider. Raises what `Resource.create` raises."""
         blank = Provider(
             id=self.ids.new("prv"),
             name="",
@@ -150,12 +145,9 @@ class Providers(KeyedResource[Provider]):
     async def change(
         self, principal: Principal, name: str, changes: ChangedProvider, context: RequestContext
     ) -> Provider:
-        """Change a provider.
+        """Change a provider. Raises what `Resource.change` raises.
 
-        Raises:
-            InvalidRequest: a field; `param` names it. NotFound: there is none. AuditUnavailable: nothing was changed.
-            Conflict: another version, the name is taken, the type of the provider has no such field, or the settings
-                make the provider.
+        Conflict: also for a field that the type of the provider does not have, and for the provider of the settings.
         """
         known = await self.show(name)
         _check_stored(known)

@@ -114,11 +114,9 @@ class RiskAcceptances(Resource[RiskAcceptance]):
     async def create(
         self, principal: Principal, new: WantedAcceptance, context: RequestContext, *, rules: Collection[str] = ()
     ) -> RiskAcceptance:
-        """Accept a risk from the next scan on. rules: the ids that a detection may have.
+        """Accept a risk from the next scan on. Raises what `Resource.create` raises.
 
-        Raises:
-            InvalidRequest: a field; `param` names it. Conflict: there are too many, or no such key or alert.
-            AuditUnavailable: it was not accepted.
+        rules: the ids that a detection may have.
         """
         now_at = self.clock.now_at()
         check(new)

@@ -23,12 +23,9 @@ class Users(Resource[User]):
     passwords: Passwords
 
     async def create(self, principal: Principal, new: NewUser, context: RequestContext) -> User:
-        """Create a user.
+        """Create a user. Raises what `Resource.create` raises.
 
-        Raises:
-            InvalidRequest: the name or the password; `param` names it.
-            Conflict: the name is taken, or is also the password.
-            PermissionDenied: the role may do what `principal` may not. AuditUnavailable: the user was not created.
+        PermissionDenied: the role may do what `principal` may not.
         """
         check_username(new.username)
         check_new_password(new.password, username=new.username)
@@ -45,15 +42,10 @@ class Users(Resource[User]):
         return await self.audit.commit_authority(lambda tx: self._insert(tx, principal, context, user))
 
     async def change(self, principal: Principal, name: str, changes: ChangedUser, context: RequestContext) -> User:
-        """Change the role or password of a user, or disable or enable the user.
+        """Change the role or password of a user, or disable or enable the user. Raises what `Resource.change` raises.
 
-        A new password and being disabled end all sessions of the user.
-
-        Raises:
-            NotFound: there is none.
-            Conflict: another version, nobody would be left who can manage users, or the password is the name.
-            PermissionDenied: the user may, or would, do what `principal` may not.
-            InvalidRequest: the password. AuditUnavailable: nothing was changed.
+        A new password and being disabled end all sessions of the user. Conflict: also if nobody would be left who can
+        manage users. PermissionDenied: the user may, or would, do what `principal` may not.
         """
         user = await self.show(name)
         password_hash = None
