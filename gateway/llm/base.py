@@ -10,7 +10,7 @@ from gateway.errors import GatewayError, UpstreamUnavailable
 from gateway.records import record
 
 MOST_TOKENS = 10**8
-"""More than any reply takes. Of an upstream that tells more, this is kept, so that no sum overflows."""
+"""More than any reply takes. A larger count of an upstream is cut to this, so that no sum overflows."""
 
 
 class LeafKind(StrEnum):
@@ -52,8 +52,8 @@ class Leaves:
 class Prompt:
     """A checked chat request.
 
-    raw: the strict JSON that it was read from, if nothing of it was changed; None to write `body` anew. user: whom it
-    names as its caller.
+    raw: the strict JSON that it was read from, if nothing of it was changed; None to write `body` anew. user: the end
+    user whom it names.
     """
 
     model: str
@@ -72,8 +72,8 @@ class Reply:
     """A checked completion.
 
     headers: the few of the upstream's that may be passed on, lower-case names. Token counts are None when the upstream
-    does not tell. is_large: looking through it takes a while. raw: the strict JSON that it was read from, if nothing of
-    it was changed; None to write `body` anew. has_key: the provider had repeated our own key, which was masked.
+    reports none. is_large: walk through it in a thread. raw: the strict JSON that it was read from, if nothing of it
+    was changed; None to write `body` anew. has_key: the provider had repeated the gateway's own key, which was masked.
     """
 
     body: Mapping[str, object]
@@ -194,6 +194,6 @@ class Upstream(Protocol):
         """Return the models on offer as OpenAI model objects.
 
         Raises:
-            UpstreamUnavailable: the provider did not tell.
+            UpstreamUnavailable: the provider did not list them.
         """
         ...

@@ -24,9 +24,6 @@ _TEXT_PARTS = frozenset((*TEXT_FIELDS, "thinking", "reasoning"))
 _FILE_PARTS = frozenset(("input_audio", "audio", "file", "input_file", "image", "input_image", "video"))
 _FILE_FIELDS = ("data", "file_data")
 _TOOLS = ("tools", "functions")
-_READ_BEFORE = ("messages", *_TOOLS)
-_READ_APART = ("message", "logprobs")
-_CHOICES, _CONTENT_FIELD = ("choices",), ("content",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +59,7 @@ class OpenAiDialect:
         assert isinstance(messages, list)
         for index, message in enumerate(messages):
             _walk_message(walk, message, f"messages[{index}]")
-        walk.fields(prompt.body, "", but=_READ_BEFORE)
+        walk.fields(prompt.body, "", but=("messages", *_TOOLS))
         if prompt.offers_tools:
             walk.fields({name: prompt.body[name] for name in _TOOLS if name in prompt.body}, "", LeafKind.TOOL)
         return walk.leaves()
@@ -103,7 +100,7 @@ class OpenAiDialect:
         try:
             for index, (walk, choice) in enumerate(zip(inside, _choices(reply), strict=True)):
                 _walk_choice(walk, choice, f"choices[{index}]")
-            outside.fields(reply.body, "", but=_CHOICES)
+            outside.fields(reply.body, "", but=("choices",))
         except BodyTooLarge as error:
             raise UpstreamUnavailable("The model gateway answered more than can be scanned.") from error
         return ReplyLeaves(tuple(walk.leaves() for walk in inside), outside.leaves())
@@ -169,7 +166,7 @@ def _walk_choice(walk: Walk, choice: Mapping[str, object], place: str) -> None:
         walk.collect(message, f"{place}.message")
     if logprobs is not None:
         _walk_logprobs(walk, logprobs, f"{place}.logprobs")
-    walk.fields(choice, place, but=_READ_APART)
+    walk.fields(choice, place, but=("message", "logprobs"))
 
 
 def _walk_message(walk: Walk, message: Mapping[str, object], place: str) -> None:
@@ -184,7 +181,7 @@ def _walk_message(walk: Walk, message: Mapping[str, object], place: str) -> None
         if not _walk_files(walk, audio, f"{place}.audio", may_be_bare=True):
             walk.unscanned(f"{place}.audio", "audio")
         message = {name: value for name, value in message.items() if name != "audio"}
-    walk.fields(message, place, but=_CONTENT_FIELD)
+    walk.fields(message, place, but=("content",))
 
 
 def _walk_part(walk: Walk, part: object, place: str) -> None:

@@ -25,7 +25,7 @@ MODELS_SECONDS = 60.0
 MODELS_REPLY_BYTES = 4 * 1024 * 1024
 LARGE_REPLY_BYTES = 65_536
 MAX_REPLY_VALUES = 2_000_000
-"""Log probabilities of a long reply are this many."""
+"""A long reply has this many log probabilities."""
 PAYMENT_REQUIRED = 402
 UNPAID = "it wants to be paid before it answers (status 402)"
 DEFAULT_RETRY_SECONDS = 5
@@ -34,7 +34,7 @@ RESOLVE_SECONDS = 3.0
 JSON_REPLY_BYTES = 1024 * 1024
 JSON_VALUES = 10_000
 
-# The gateway's own account with the provider is not the caller's: these say nothing a caller could mend.
+# These are about the gateway's own account with the provider, which the caller cannot mend.
 _OUR_ACCOUNT = (401, 403, 407)
 _PASSED_ON = "openai-processing-ms"  # the one header that a client may see, if it is a number
 _CODE = re.compile("[a-z][a-z0-9_]{0,63}")
@@ -109,10 +109,10 @@ class HttpUpstream:
         return self._listed
 
     async def ask_models(self) -> tuple[Mapping[str, object], ...]:
-        """Ask the provider for its models, whatever it has told before.
+        """Ask the provider for its models, even if it has just listed them.
 
         Raises:
-            UpstreamUnavailable: the provider did not tell.
+            UpstreamUnavailable: it did not list them.
         """
         answer, _ = await self._ask("GET", "/models", self._headers, b"", self._list_terms)
         if 200 <= answer.status < 300:
@@ -161,10 +161,10 @@ class JsonReader:
     user_agent: str
 
     async def get(self, url: str, *, key: str, seconds: float, allow_address: Callable[[str], bool]) -> object:
-        """Return the JSON of a good answer. seconds: for all of it. allow_address: of the host's, all must be.
+        """Return the JSON of a good answer. seconds: for all of it. allow_address: every address of the host must pass.
 
         Raises:
-            UpstreamUnavailable: there is none; the message says why, and never repeats the key or the answer.
+            UpstreamUnavailable: no good answer; the message says why, and never repeats the key or the answer.
         """
         headers = (("accept", "application/json"), ("x-service-key", key), ("user-agent", self.user_agent))
         try:
@@ -195,7 +195,7 @@ class JsonReader:
 
 
 async def addresses_of(base_url: str) -> tuple[str, ...]:
-    """Return the addresses that the host of `base_url` stands for now; none if that cannot be told soon."""
+    """Return the current addresses of the host of `base_url`; none if it cannot be resolved in time."""
     with anyio.move_on_after(RESOLVE_SECONDS):
         try:
             return await resolve(base_url)
@@ -213,7 +213,7 @@ def _json(answer: HttpReply) -> object:
 
 
 def _fault(error: ClientError) -> UpstreamFault:
-    """Say what became of a request that got no good reply."""
+    """Return the error for a request that got no good reply."""
     if isinstance(error, ReplyTimeout):
         return UpstreamFault("The model gateway did not answer in time.", detail=error.reason, is_late=error.was_sent)
     if isinstance(error, ReplyTooLarge):
@@ -234,7 +234,7 @@ def _refusal(answer: HttpReply, *, has_key: bool = False) -> UpstreamFault | Ups
         message = f"The model gateway failed with status {status}."
         return UpstreamFault(message, detail=f"it failed with status {status}", status=status, may_repeat=True)
     if status == 429:
-        # Its text names the account, and its code decides nothing for a caller who has no account there.
+        # Its text names the account, and its code means nothing to a caller without an account there.
         message = "The model gateway takes no more requests for now."
         return UpstreamRefused(status, message, retry_after_seconds=_retry_after(answer.headers), has_key=has_key)
     return _refused(status, answer.body, has_key)
