@@ -88,7 +88,7 @@ class Shared:
 
 
 class Lasting:
-    """The services that last as long as the process, whatever settings and rules are read again. They need no rules.
+    """The services that last as long as the process, across reloads. They need no rules.
 
     is_shell: this process is a command, which serves nobody. started_at: when the gateway or its group began to serve.
     """

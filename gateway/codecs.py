@@ -18,7 +18,7 @@ JsonSchema = dict[str, object]
 
 WRITTEN_TIME_PATTERN = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"
 NAME_CHARS = 64
-"""So much of a name that nobody knows is repeated in a path."""
+"""How many characters of an unknown name an error repeats in its path."""
 
 
 class Bad(Exception):
@@ -30,7 +30,7 @@ class Bad(Exception):
         self.path = path
 
     def under(self, name: str) -> "Bad":
-        """Put one step before the path."""
+        """Add a step in front of the path."""
         self.path = name + ("." if self.path and not self.path.startswith("[") else "") + self.path
         return self
 
@@ -66,7 +66,7 @@ def _leaf(name: str, phrase: str, *wanted: type) -> Kind:
 
 
 def _read_whole(value: object, now_at: int | None) -> object:
-    """Read a whole number. To JSON Schema, and to many who write JSON, 60.0 is one as well."""
+    """Read a whole number. To JSON Schema and to many clients, 60.0 is one as well."""
     if type(value) is float and value.is_integer() and INT64_LOW <= value < INT64_HIGH:
         return int(value)
     if type(value) is not int:
@@ -92,7 +92,7 @@ def time() -> Kind:
 
 
 def choice(values: Mapping[object, object], write: Write) -> Kind:
-    """One of a few texts. values: what stands in JSON, to what stands in the record."""
+    """One of a few texts. values: from the text in JSON to the value in the record."""
 
     def read(value: object, now_at: int | None) -> object:
         if not isinstance(value, str) or value not in values:
@@ -104,7 +104,7 @@ def choice(values: Mapping[object, object], write: Write) -> Kind:
 
 
 def union(kinds: list[Kind], write_any: Write) -> Kind:
-    """Whatever reads first. A union with None is by far the most common one. write_any: for unions of records."""
+    """The first type that reads the value. write_any: for a union of more than one type and None."""
     some = [kind for kind in kinds if kind.takes != {"type": "null"}]
     has_null = len(some) < len(kinds)
 
@@ -128,7 +128,7 @@ def union(kinds: list[Kind], write_any: Write) -> Kind:
 
 
 def or_default(kind: Kind, default: Callable[[], object]) -> Kind:
-    """Take null as well, for what may be left out: it makes the default, as leaving it out does."""
+    """Accept null for a field that may be left out: both give the field its default."""
     is_any = not {"type", "anyOf", "enum", "const"} & kind.takes.keys()
     if is_any or {"type": "null"} in cast("list[object]", kind.takes.get("anyOf", [])):
         return kind

@@ -50,8 +50,8 @@ class Bounds:
     low, high: inclusive; characters of a text, items of a list, or the value of a number.
     words: the only allowed texts.
     pattern: the form of the whole text, with ``^`` and ``$``, in what Python and ECMA-262 both read; `says`, in words.
-    promise: the same for the schema of what is read alone: what is always taken, where the description says more.
-    names: those of the names in an object.
+    promise: a pattern for the input schema alone: a form that is always accepted, if the description allows more.
+    names: bounds of the names in an object.
     """
 
     low: int | None = None

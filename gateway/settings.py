@@ -255,10 +255,10 @@ def show(settings: Settings) -> str:
 
 
 def bound_to(settings: Settings, host: str, port: int) -> Settings:
-    """Return the settings of a server that was given its socket, whatever address they named.
+    """Return the settings with the address of the socket that the server was given.
 
     Raises:
-        SetupError: what they say does not go together with that address.
+        SetupError: other settings do not allow that address.
     """
     bound = replace(settings, host=host, port=port)
     _check(bound)
@@ -271,7 +271,7 @@ def given_sockets() -> Mapping[str, int]:
     A name is what the socket unit calls it (FileDescriptorName=); the first without one is "". Empty: none was given.
 
     Raises:
-        SetupError: the variables are there and make no sense.
+        SetupError: the variables contradict each other.
     """
     if os.environ.get("LISTEN_PID") != str(os.getpid()):
         return {}
@@ -298,7 +298,7 @@ def parse_toml(raw: bytes) -> dict[str, object]:
     """Read TOML.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not TOML.
     """
     try:
         return tomllib.loads(raw.decode())

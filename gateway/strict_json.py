@@ -63,7 +63,7 @@ def read_json(raw: bytes | bytearray | memoryview, *, max_values: int = MAX_VALU
         raise InvalidJson(f"The text is not valid JSON (line {error.lineno}, column {error.colno}).") from None
     except RecursionError:  # the C parser counts its levels and stops, near 1,000 or 10,000 by version
         raise InvalidJson(_TOO_DEEP) from None
-    # Counting is a memory scan; only a text with more brackets than levels is looked at closely.
+    # Counting is a memory scan: only a text with more brackets than levels needs a closer look.
     if text.count("[") + text.count("{") > MAX_DEPTH:
         _refuse_deep(value, MAX_DEPTH)
     # A search for one character is a scan of the memory, for two it is not.
@@ -95,7 +95,7 @@ def read_timestamp(text: str, *, param: str) -> int:
     """Read an RFC 3339 date-time with any offset as Unix milliseconds; digits below a millisecond are cut off.
 
     Raises:
-        InvalidRequest: another form, no such day, or a year before 1900 or after 9999, also once it is told in UTC.
+        InvalidRequest: another form, no such day, or a year before 1900 or after 9999, in UTC as well.
     """
     if _TIMESTAMP.fullmatch(text) is None:
         raise InvalidRequest(f"{param} must be an RFC 3339 time such as 2026-01-31T12:00:00Z.", param=param)
