@@ -5,7 +5,6 @@ no edge can forget the request id or a security header. `finish` changes the ans
 """
 
 import zlib
-from collections.abc import Mapping
 
 from gateway.auth.ratelimit import Admission
 from gateway.domain.paging import Page
@@ -16,42 +15,28 @@ from gateway.strict_json import write_json, write_time
 
 Headers = tuple[tuple[str, str], ...]
 
-STATUS_BY_CODE: Mapping[str, int] = {
-    "invalid_request": 400,
-    "invalid_json": 400,
-    "unsupported_value": 400,
-    "content_policy_violation": 400,
-    "missing_api_key": 401,
-    "invalid_api_key": 401,
-    "not_signed_in": 401,
-    "bad_credentials": 401,
-    "insufficient_scope": 403,
-    "key_revoked": 403,
-    "key_expired": 403,
-    "permission_denied": 403,
-    "csrf_failed": 403,
-    "access_denied": 403,
-    "not_found": 404,
-    "method_not_allowed": 405,
-    "request_timeout": 408,
-    "conflict": 409,
-    "body_too_large": 413,
-    "uri_too_long": 414,
-    "unsupported_media_type": 415,
-    "expectation_failed": 417,
-    "host_not_allowed": 421,
-    "rate_limited": 429,
-    "budget_exceeded": 429,
-    "login_throttled": 429,
-    "headers_too_large": 431,
-    "internal_error": 500,
-    "not_implemented": 501,
-    "upstream_unavailable": 502,
-    "overloaded": 503,
-    "shield_unavailable": 503,
-    "audit_unavailable": 503,
-    "http_version_not_supported": 505,
+_CODES = {
+    400: "invalid_request invalid_json unsupported_value content_policy_violation",
+    401: "missing_api_key invalid_api_key not_signed_in bad_credentials",
+    403: "insufficient_scope key_revoked key_expired permission_denied csrf_failed access_denied",
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "request_timeout",
+    409: "conflict",
+    413: "body_too_large",
+    414: "uri_too_long",
+    415: "unsupported_media_type",
+    417: "expectation_failed",
+    421: "host_not_allowed",
+    429: "rate_limited budget_exceeded login_throttled",
+    431: "headers_too_large",
+    500: "internal_error",
+    501: "not_implemented",
+    502: "upstream_unavailable",
+    503: "overloaded shield_unavailable audit_unavailable",
+    505: "http_version_not_supported",
 }
+STATUS_BY_CODE = {code: status for status, codes in _CODES.items() for code in codes.split()}
 """The HTTP status of each error code."""
 
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
