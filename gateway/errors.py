@@ -1,7 +1,44 @@
-"""All error classes. Each has a code of the API's error table and a message for a person; none knows HTTP.
+"""All error classes, and the API's error table. An error has a code of the table and a message for a person.
 
 Callers see the message, so it never contains a secret, a prompt or a stack trace.
 """
+
+_CODES = {
+    400: "invalid_request invalid_json unsupported_value content_policy_violation",
+    401: "missing_api_key invalid_api_key not_signed_in bad_credentials",
+    403: "insufficient_scope key_revoked key_expired permission_denied csrf_failed access_denied",
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "request_timeout",
+    409: "conflict",
+    413: "body_too_large",
+    414: "uri_too_long",
+    415: "unsupported_media_type",
+    417: "expectation_failed",
+    421: "host_not_allowed",
+    429: "rate_limited budget_exceeded login_throttled",
+    431: "headers_too_large",
+    500: "internal_error",
+    501: "not_implemented",
+    502: "upstream_unavailable",
+    503: "overloaded shield_unavailable audit_unavailable",
+    505: "http_version_not_supported",
+}
+STATUS_BY_CODE = {code: status for status, codes in _CODES.items() for code in codes.split()}
+"""The HTTP status of each error code."""
+_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+
+
+def status_of(code: str) -> int:
+    """Return the status of an error code; 500 for one that is not in the table."""
+    return STATUS_BY_CODE.get(code, 500)
+
+
+def error_shape(status: int, code: str, message: str, param: str | None, request_id: str) -> dict[str, object]:
+    """Return the JSON object of an error, which OpenAI clients also read, with the `type` in the words of their API."""
+    kind = _TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
+    error = {"message": message, "type": kind, "code": code, "param": param, "request_id": request_id}
+    return {"ok": False, "error": error}
 
 
 class GatewayError(Exception):

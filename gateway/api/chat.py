@@ -2,10 +2,10 @@
 
 from gateway.api.paths import model_id
 from gateway.api.reading import LARGE_BYTES, read_body
-from gateway.api.responses import JSON, Headers, error_response, json_response, shaped_error
+from gateway.api.responses import JSON, Headers, error_response, json_response
 from gateway.app import Gateway
 from gateway.domain.principals import Principal, RequestContext
-from gateway.errors import NotFound
+from gateway.errors import NotFound, error_shape
 from gateway.http.messages import Request, Response
 from gateway.llm.base import ChatRequest, UpstreamFault, UpstreamRefused
 from gateway.offload import ThreadOffload
@@ -71,9 +71,7 @@ def _shield_headers(shield: ShieldSummary) -> Headers:
 
 def _refused(error: UpstreamRefused, request_id: str) -> Response:
     """Pass on the upstream's status, in the one error shape."""
-    headers: Headers = ()
-    if error.retry_after_seconds is not None:
-        headers = (("retry-after", str(error.retry_after_seconds)),)
-    return shaped_error(
-        error.status, error.code, error.message, param=error.param, request_id=request_id, headers=headers
-    )
+    wait_seconds = error.retry_after_seconds
+    headers: Headers = () if wait_seconds is None else (("retry-after", str(wait_seconds)),)
+    shape = error_shape(error.status, error.code, error.message, error.param, request_id)
+    return json_response(shape, headers, status=error.status)

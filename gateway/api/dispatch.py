@@ -9,12 +9,12 @@ from gateway.api.cors import Cors
 from gateway.api.credentials import Callers, sole_key
 from gateway.api.internal import InternalDoor, is_own_user, not_own_user
 from gateway.api.paths import not_served, routed_path
-from gateway.api.responses import Finisher, Headers, error_response, rate_headers, shaped_error, status_of
+from gateway.api.responses import Finisher, Headers, error_response, rate_headers
 from gateway.api.routes import Endpoint, make_router
 from gateway.app import Gateway
 from gateway.auth.ratelimit import RateExceeded
 from gateway.domain.principals import Principal, RequestContext
-from gateway.errors import GatewayError, Overloaded, RateLimited, Shed, UpstreamUnavailable
+from gateway.errors import GatewayError, Overloaded, RateLimited, Shed, UpstreamUnavailable, status_of
 from gateway.http.messages import BodyTooLong, HttpError, Request, Response
 from gateway.operations.operation import ANONYMOUS, Door
 from gateway.settings import named
@@ -98,12 +98,11 @@ class Dispatch:
         request_id, endpoint = call.request_id, call.endpoint
         if isinstance(error, GatewayError):
             self._note(error, request_id, endpoint)
-        if isinstance(error, GatewayError | HttpError):
-            return error_response(error, request_id=request_id)
-        self._gateway.log.error(
-            "internal error", error=error, request_id=request_id, route=endpoint.path if endpoint else None
-        )
-        return shaped_error(500, "internal_error", _INTERNAL, param=None, request_id=request_id)
+        elif not isinstance(error, HttpError):
+            route = endpoint.path if endpoint else None
+            self._gateway.log.error("internal error", error=error, request_id=request_id, route=route)
+            error = GatewayError(_INTERNAL)
+        return error_response(error, request_id=request_id)
 
     def _finish(self, response: Response, call: "_Call", request: Request) -> Response:
         """Measure and complete the answer. All unknown paths count as one operation, so a client cannot add names."""

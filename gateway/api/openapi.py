@@ -5,9 +5,9 @@ from typing import Any, cast
 
 from gateway import __version__
 from gateway.api.reading import IF_MATCH_PATTERN, names_of, path_fields
-from gateway.api.responses import STATUS_BY_CODE
 from gateway.codecs import WRITTEN_TIME_PATTERN
 from gateway.domain.report_text import CONTENT_TYPES as REPORT_TYPES
+from gateway.errors import STATUS_BY_CODE
 from gateway.operations.operation import Door, Operation
 from gateway.schema import JsonSchema, json_schema
 from gateway.services.audit_export import CONTENT_TYPES as EXPORT_TYPES

@@ -8,38 +8,13 @@ import zlib
 
 from gateway.auth.ratelimit import Admission
 from gateway.domain.paging import Page
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, error_shape, status_of
 from gateway.http.messages import Headers as RequestHeaders
 from gateway.http.messages import HttpError, Response
 from gateway.strict_json import write_json, write_time
 
 Headers = tuple[tuple[str, str], ...]
 
-_CODES = {
-    400: "invalid_request invalid_json unsupported_value content_policy_violation",
-    401: "missing_api_key invalid_api_key not_signed_in bad_credentials",
-    403: "insufficient_scope key_revoked key_expired permission_denied csrf_failed access_denied",
-    404: "not_found",
-    405: "method_not_allowed",
-    408: "request_timeout",
-    409: "conflict",
-    413: "body_too_large",
-    414: "uri_too_long",
-    415: "unsupported_media_type",
-    417: "expectation_failed",
-    421: "host_not_allowed",
-    429: "rate_limited budget_exceeded login_throttled",
-    431: "headers_too_large",
-    500: "internal_error",
-    501: "not_implemented",
-    502: "upstream_unavailable",
-    503: "overloaded shield_unavailable audit_unavailable",
-    505: "http_version_not_supported",
-}
-STATUS_BY_CODE = {code: status for status, codes in _CODES.items() for code in codes.split()}
-"""The HTTP status of each error code."""
-
-_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _ALWAYS_RETRY = (429, 503)
 JSON: Headers = (("content-type", "application/json"),)
 _SECURITY: Headers = (
@@ -49,11 +24,6 @@ _SECURITY: Headers = (
 )
 _HSTS: Headers = (("strict-transport-security", "max-age=31536000"),)
 _COMPRESS_BYTES = 1024
-
-
-def status_of(code: str) -> int:
-    """Return the status of an error code; 500 for one that is not in the table."""
-    return STATUS_BY_CODE.get(code, 500)
 
 
 def json_response(value: object, headers: Headers = (), *, status: int = 200) -> Response:
@@ -81,16 +51,8 @@ def error_response(error: GatewayError | HttpError, *, request_id: str, headers:
         headers = (*headers, ("www-authenticate", "Bearer"))
     if (status in _ALWAYS_RETRY or wait_seconds is not None) and "retry-after" not in dict(headers):
         headers = (*headers, ("retry-after", str(max(1, wait_seconds or 1))))
-    return shaped_error(status, error.code, error.message, param=error.param, request_id=request_id, headers=headers)
-
-
-def shaped_error(
-    status: int, code: str, message: str, *, param: str | None, request_id: str, headers: Headers = ()
-) -> Response:
-    """Return the one error shape, which OpenAI clients also read, with the `type` in the words of their API."""
-    kind = _TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
-    error = {"message": message, "type": kind, "code": code, "param": param, "request_id": request_id}
-    return Response(status, JSON + headers, write_json({"ok": False, "error": error}))
+    shape = error_shape(status, error.code, error.message, error.param, request_id)
+    return json_response(shape, headers, status=status)
 
 
 def rate_headers(admission: Admission, *, is_openai: bool) -> Headers:

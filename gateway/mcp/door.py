@@ -10,6 +10,7 @@ import re
 
 from gateway.auth.keyhash import without_keys
 from gateway.domain.principals import RequestContext
+from gateway.errors import error_shape
 from gateway.http.messages import Headers, HttpError, Request, Response
 from gateway.mcp import jsonrpc
 from gateway.mcp.jsonrpc import Fault, Reply, RequestId
@@ -25,7 +26,6 @@ _MAY_SEND = (
 _MAY_READ = "mcp-session-id, www-authenticate, x-request-id"
 _PREFLIGHT_SECONDS = "600"
 _USER_AGENT_CHARS = 200
-_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _COMMON = (("x-content-type-options", "nosniff"), ("referrer-policy", "no-referrer"))
 
 HeaderList = tuple[tuple[str, str], ...]
@@ -95,9 +95,8 @@ def faulty(request_id: RequestId | None, reason: str, code: int = jsonrpc.INVALI
 
 def refusal(error: HttpError, request_id: str) -> Response:
     """Render a refusal in the error shape of the API."""
-    kind = _TYPES.get(error.status, "api_error" if error.status >= 500 else "invalid_request_error")
-    named = {"message": error.message, "type": kind, "code": error.code, "param": error.param, "request_id": request_id}
-    return Response(error.status, JSON + error.headers, write_json({"ok": False, "error": named}))
+    shape = error_shape(error.status, error.code, error.message, error.param, request_id)
+    return Response(error.status, JSON + error.headers, write_json(shape))
 
 
 def finished(response: Response, request_id: str, more: HeaderList) -> Response:

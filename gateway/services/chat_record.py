@@ -15,7 +15,7 @@ from gateway.domain.alerts import AlertSource
 from gateway.domain.budgets import Usage
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.traffic import TrafficRow
-from gateway.errors import AccessDenied, GatewayError
+from gateway.errors import AccessDenied, GatewayError, status_of
 from gateway.llm.base import ChatRequest, LeafKind, Prompt, Reply, UpstreamRefused
 from gateway.llm.tools import listed_tools
 from gateway.metrics import Metrics
@@ -34,18 +34,6 @@ from gateway.store.database import Transaction
 OPERATION = "chat.completions"
 CLIENT_GONE = "client_gone"
 PROVIDER_KEY_RULE = "provider-key"
-# What a dashboard shows beside a request without a completion. 499 is the usual status for a client that left.
-_STATUS_BY_CODE: Mapping[str, int] = {
-    "content_policy_violation": 400,
-    "invalid_request": 400,
-    "access_denied": 403,
-    "not_found": 404,
-    "budget_exceeded": 429,
-    "upstream_unavailable": 502,
-    "overloaded": 503,
-    "shield_unavailable": 503,
-    CLIENT_GONE: 499,
-}
 _OWN_KEY = Detection(
     rule=PROVIDER_KEY_RULE,
     name="Key of the provider",
@@ -120,7 +108,9 @@ class ChatExchange:
         """The status of the answer."""
         if isinstance(self.error, UpstreamRefused):
             return self.error.status
-        return 200 if self.code is None else _STATUS_BY_CODE.get(self.code, 500)
+        if self.is_gone:
+            return 499  # the usual status for a client that left
+        return 200 if self.error is None else status_of(self.error.code)
 
     @property
     def denied_by(self) -> str | None:

@@ -8,9 +8,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from gateway.api.openapi import document
-from gateway.api.responses import STATUS_BY_CODE
 from gateway.bundle import NativeReport
 from gateway.cli import main as cli
+from gateway.errors import STATUS_BY_CODE
 from gateway.operations.every import INTERNAL_OPERATIONS, PUBLIC_OPERATIONS
 from gateway.operations.operation import Door
 from gateway.settings import Settings

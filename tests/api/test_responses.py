@@ -2,21 +2,20 @@
 
 import gzip
 import json
+from typing import Any
 
 import pytest
 
 from gateway.api import dispatch
 from gateway.api.responses import (
-    STATUS_BY_CODE,
     Finisher,
     accepts_gzip,
     error_response,
     json_response,
     rate_headers,
-    shaped_error,
 )
 from gateway.auth.ratelimit import Admission
-from gateway.errors import GatewayError, InvalidRequest, RateLimited
+from gateway.errors import STATUS_BY_CODE, GatewayError, InvalidRequest, RateLimited, error_shape
 from gateway.http.messages import Headers, Response
 
 # The error table of the API, as its users were told.
@@ -60,10 +59,8 @@ def test_every_error_of_the_gateway_has_a_status() -> None:
 @pytest.mark.parametrize("status", TABLE)
 def test_type_of_an_error_is_a_word_of_the_openai_api(status: int) -> None:
     expected = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-    body = shaped_error(status, "code", "No.", param=None, request_id="req_1").body
-    assert json.loads(body)["error"]["type"] == expected.get(
-        status, "api_error" if status >= 500 else "invalid_request_error"
-    )
+    shape: Any = error_shape(status, "code", "No.", None, "req_1")
+    assert shape["error"]["type"] == expected.get(status, "api_error" if status >= 500 else "invalid_request_error")
 
 
 def test_error_has_the_one_shape() -> None:
