@@ -32,8 +32,8 @@ class Transaction:
 
     A write may run more than once until it is committed, so it must not change anything outside the database.
 
-    memo: values that the writes of a group share. A rollback of one write also restores them. calls: the functions to
-    call after the commit. waiting: deferred statements with the parameters of each run, by their keys.
+    memo: values that the writes of a group share. A rollback of one write also restores them. The rest is for the
+    writer alone. calls: after the commit. waiting: deferred statements with the parameters of each run, by their keys.
     """
 
     def __init__(self, run: Run) -> None:
