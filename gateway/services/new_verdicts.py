@@ -96,11 +96,9 @@ class NewVerdicts:
         if any(len(found) >= MOST_FINDINGS for found in stored.values()):
             return _unknown(row, f"it has {MOST_FINDINGS} findings or more, and no more are kept")
         scoring, now_at = policy.scoring, self._clock.now_at()
-        results, alone = [], []
-        for found in stored.values():
-            result = judge(map(kept_detection, found), scoring)
-            results.append(accept(result, active, scoring, source=source, now_at=now_at))
-            alone.append(accept(result, (made,), scoring, source=source, now_at=now_at))
+        scanned = [judge(map(kept_detection, found), scoring) for found in stored.values()]
+        results = [accept(one, active, scoring, source=source, now_at=now_at) for one in scanned]
+        alone = [accept(one, (made,), scoring, source=source, now_at=now_at) for one in scanned]
         left = [one for result in results for one in result.detections if one.accepted is None]
         if any(one.rule == UNSCANNABLE_RULE for one in left):
             return _unknown(row, "it has a part that the shield cannot read")

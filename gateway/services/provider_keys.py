@@ -78,7 +78,10 @@ class ProviderKeys:
                 key = None if folder is None else self._read_file(os.path.join(folder, name))
                 reason = f"systemd gives no credential {name}: LoadCredential= is missing"
             case _:
-                key = self._read_stored(name)
+                try:
+                    key = self._keyfile.get(name)
+                except OSError as error:
+                    raise KeyMissing(f"The file of API keys cannot be read ({error.strerror}).") from error
                 reason = "the key that was typed in is not in the file beside the database: enter it again"
         if not key:
             raise KeyMissing(f"There is no API key: {reason}.")
@@ -119,12 +122,6 @@ class ProviderKeys:
                 if folder is not None and not _lies_in(os.path.realpath(os.path.join(folder, name)), folder):
                     return f"the credential {name} leads out of the service manager's folder"
         return None
-
-    def _read_stored(self, key_id: str) -> str | None:
-        try:
-            return self._keyfile.get(key_id)
-        except OSError as error:
-            raise KeyMissing(f"The file of API keys cannot be read ({error.strerror}).") from error
 
     def _read_file(self, path: str) -> str:
         try:

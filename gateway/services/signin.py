@@ -56,8 +56,7 @@ class SignIn:
         """
         async with self.throttle.attempt(username, context) as origin:
             user = await self.store.db.read(lambda tx: self.store.users.by_name(tx, username))
-            stored = user.password_hash if user is not None else None
-            is_right = await self.passwords.check(password, stored)
+            is_right = await self.passwords.check(password, user.password_hash if user else None)
             if user is None or not is_right or user.disabled_at is not None:
                 await self._record_failure(user, context, is_right=is_right)
                 raise BadCredentials(_WRONG)
