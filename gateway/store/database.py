@@ -1,10 +1,11 @@
-"""A transaction, for repositories and services. Holds no SQL and no driver."""
+"""The interface of a database, and a transaction of any. Holds no SQL and no driver."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from gateway.errors import GatewayError, Overloaded
 
+T = TypeVar("T")
 Params = Mapping[str, object]
 Run = Callable[..., Any]
 """Runs a statement with its parameters, or once for each of a sequence of them, and returns the driver's cursor."""
@@ -74,3 +75,88 @@ class Transaction:
         It must not fail, because the commit stands. If the write fails, `call` does not run.
         """
         self.calls.append(call)
+
+
+class Database(Protocol):
+    """A store of rows with one writer at a time and any number of readers."""
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the last write succeeded."""
+
+    async def open(self) -> None:
+        """Make or open the database.
+
+        Raises:
+            SetupError: it cannot be used; the message says why and what to do. Nothing was overwritten.
+        """
+
+    async def aclose(self) -> None:
+        """Write what is queued, then close. May be called twice.
+
+        Raises:
+            StoreUnavailable: the writer still waits for the disk or for another program, so writes may be lost.
+        """
+
+    async def write(self, work: Callable[[Transaction], T], *, is_durable: bool = True) -> T:
+        """Run `work` and return its result once it is committed.
+
+        Writes of several callers share a commit. An exception of `work` rolls back that work alone and is raised here.
+        If the caller is cancelled, the work is still done.
+
+        Args:
+            is_durable: true to return only once the disk has it. If false, every process sees the change and no crash
+                of a process undoes it, but a power cut may for the next tenth of a second.
+
+        Raises:
+            StoreUnavailable: nothing was written or, after a long wait, nobody knows whether it was.
+        """
+
+    def write_behind(self, work: Callable[[Transaction], object]) -> bool:
+        """Queue `work` to be committed within about 50 milliseconds, and return at once.
+
+        Returns whether the queue is half full. A caller that has more to write should then use `write`, and so wait.
+
+        Raises:
+            StoreUnavailable: the queue is full or the disk refuses writes. `work` was not taken.
+        """
+
+    async def change(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in a transaction of its own and wait as long as it takes: for a change of the schema.
+
+        Its temporary files lie beside the database. If the caller is cancelled, it still waits.
+
+        Raises:
+            StoreUnavailable: nothing was written.
+        """
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` on one consistent state, in a worker thread.
+
+        Raises:
+            StoreUnavailable: the database cannot be read.
+        """
+
+    def read_now(self, work: Callable[[Transaction], T]) -> T:
+        """Run a small lookup in the calling thread.
+
+        Raises:
+            StoreUnavailable: the database cannot be read.
+        """
+
+    def at_sync(self, call: Callable[[], None]) -> None:
+        """Run `call` each time that all commits so far are on the disk, while no other process can write."""
+
+    def copy_to(self, target: str) -> None:
+        """Write a consistent, compact copy into a new file that only its owner may read. Blocks; writers go on.
+
+        Raises:
+            FileExistsError: there is such a file. StoreUnavailable: the database cannot be read, or the disk is full.
+        """
+
+    def is_whole(self) -> bool:
+        """Check the structure of the whole database and return whether it is sound. Blocks.
+
+        Raises:
+            StoreUnavailable: the database cannot be read.
+        """

@@ -17,9 +17,8 @@ from gateway.domain.audit import AuditEvent
 from gateway.domain.traffic import TrafficRow
 from gateway.log import Log
 from gateway.store.audit import AuditRepository
-from gateway.store.database import Transaction
+from gateway.store.database import Database, Transaction
 from gateway.store.filelock import LockedFile
-from gateway.store.sqlite import SqliteDatabase
 from gateway.store.traffic import TrafficRepository
 
 _MOST_BYTES = 4 * 1024 * 1024  # twice what such a file could hold
@@ -36,7 +35,7 @@ _ROW = (
 
 
 async def commit_old_redo(
-    db: SqliteDatabase, audit: AuditRepository, traffic: TrafficRepository, *, instance_id: str, path: str, log: Log
+    db: Database, audit: AuditRepository, traffic: TrafficRepository, *, instance_id: str, path: str, log: Log
 ) -> None:
     """Commit the chats of every redo file beside the database at `path`, then remove the file.
 

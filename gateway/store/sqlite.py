@@ -55,10 +55,9 @@ _UNAVAILABLE = {
 
 
 class SqliteDatabase:
-    """A SQLite file, or memory when `path` is ``:memory:``: one writer at a time and any number of readers.
+    """A SQLite file, or memory when `path` is ``:memory:``. `Database` documents the public methods.
 
-    identity: of the one file that it may be, None to make one where there is none. Every method raises
-    StoreUnavailable if the database cannot be read or written now.
+    identity: of the one file that it may be, None to make one where there is none.
     """
 
     def __init__(self, path: str, *, log: Log, identity: Identity | None = None) -> None:
@@ -77,22 +76,15 @@ class SqliteDatabase:
 
     @property
     def is_writable(self) -> bool:
-        """Whether the last write succeeded."""
         return not self._writer.has_failed
 
     async def open(self) -> None:
-        """Make or open the database.
-
-        Raises:
-            SetupError: it cannot be used; the message says why and what to do. Nothing was overwritten.
-        """
         await to_thread.run_sync(self._open)
         self._limiter = anyio.CapacityLimiter(_READERS)
         self._writer.start()
         self._state = "open"
 
     async def aclose(self) -> None:
-        """Write what is queued, then close. May be called twice. If it raises, writes may be lost."""
         if self._state == "open":
             self._state = "closing"
             self._writer.end()
@@ -102,30 +94,12 @@ class SqliteDatabase:
                 raise StoreUnavailable("The disk did not answer in time: not all that was queued is written.")
 
     async def write(self, work: Callable[[Transaction], T], *, is_durable: bool = True) -> T:
-        """Run `work` and return its result once it is committed.
-
-        Writes of several callers share a commit. An exception of `work` rolls back that work alone and is raised here.
-        If the caller is cancelled, the work is still done. After StoreUnavailable nothing was written or, after a long
-        wait, nobody knows whether it was.
-
-        is_durable: true to return only once the disk has it. If false, every process sees the change and no crash of a
-        process undoes it, but a power cut may for the next tenth of a second.
-        """
         return cast(T, await self._writer.write(work, is_durable=is_durable))
 
     def write_behind(self, work: Callable[[Transaction], object]) -> bool:
-        """Queue `work` to be committed within about 50 milliseconds, and return at once.
-
-        Returns whether the queue is half full. A caller that has more to write should then use `write`, and so wait.
-        If it raises, `work` was not taken.
-        """
         return self._writer.write_behind(work)
 
     async def change(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` in a transaction of its own and wait as long as it takes: for a change of the schema.
-
-        Its temporary files lie beside the database. If the caller is cancelled, it still waits.
-        """
         write = PendingWrite(work)
         await to_thread.run_sync(self._change, write)
         if write.error is not None:
@@ -133,24 +107,16 @@ class SqliteDatabase:
         return cast(T, write.result)
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` on one consistent state, in a worker thread."""
         return await to_thread.run_sync(self._read, work, limiter=self._limiter)
 
     def read_now(self, work: Callable[[Transaction], T]) -> T:
-        """Run a small lookup in the calling thread."""
         with self._reader() as connection:
             return work(Transaction(partial(_run, connection)))
 
     def at_sync(self, call: Callable[[], None]) -> None:
-        """Run `call` each time that all commits so far are on the disk, while no other process can write."""
         self._on_sync = call
 
     def copy_to(self, target: str) -> None:
-        """Write a consistent, compact copy into a new file that only its owner may read. Blocks; others go on.
-
-        Raises:
-            FileExistsError: there is such a file.
-        """
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         try:
             with self._reader() as connection:
@@ -161,7 +127,6 @@ class SqliteDatabase:
             raise
 
     def is_whole(self) -> bool:
-        """Check the structure of the whole database and return whether it is sound. Blocks."""
         with self._reader() as connection:
             return [tuple(row) for row in _run(connection, "PRAGMA quick_check(1)")] == [("ok",)]
 

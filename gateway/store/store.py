@@ -12,7 +12,7 @@ from gateway.log import Log
 from gateway.store.alerts import AlertRepository
 from gateway.store.audit import AuditRepository, CheckpointRepository
 from gateway.store.budgets import BudgetRepository
-from gateway.store.database import StoreUnavailable, Transaction
+from gateway.store.database import Database, StoreUnavailable, Transaction
 from gateway.store.database_file import Identity
 from gateway.store.fleet import PEERS, InstanceRepository, LeaseRepository, RunningRepository
 from gateway.store.generation import Generation
@@ -49,7 +49,7 @@ class Store:
     of authority. instance_id: under which this gateway writes its audit chain; `open_store` sets it.
     """
 
-    def __init__(self, db: SqliteDatabase, path: str | None) -> None:
+    def __init__(self, db: Database, path: str | None) -> None:
         self.db = db
         self.generation = Generation(path and path + ".generation")
         self.headfile = HeadFile(path and path + ".head")
@@ -84,7 +84,7 @@ class Store:
         self.users = UserRepository()
 
     async def aclose(self) -> None:
-        """Write what is queued, then close everything. Raises what `SqliteDatabase.aclose` raises."""
+        """Write what is queued, then close everything. Raises what `Database.aclose` raises."""
         try:
             await self.db.aclose()
         finally:
@@ -129,7 +129,7 @@ async def open_store(
     return store
 
 
-async def _bring_up_to_date(db: SqliteDatabase, name: str, clock: Clock, log: Log) -> None:
+async def _bring_up_to_date(db: Database, name: str, clock: Clock, log: Log) -> None:
     """Apply the migrations that are missing, after a copy of a database that holds something."""
     have = await db.change(prepare)
     if have == len(MIGRATIONS):
