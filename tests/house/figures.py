@@ -19,11 +19,11 @@ from house.source import ROOT, Source, sources
 
 # (ceiling, target) by figure.
 LIMITS = {
-    "lines without shield": (39_500, 36_000),
-    "files without shield": (270, 280),
+    "lines without shield": (36_000, 36_000),
+    "files without shield": (260, 280),
     "lines of shield": (11_500, 5_900),
     "files of shield": (61, 32),
-    "median lines of a file": (145, 130),
+    "median lines of a file without shield": (134, 130),
     "p95 lines of a function": (27, 30),
     "import circles": (0, 0),
     "imports from above": (0, 0),
@@ -87,7 +87,9 @@ def measure() -> dict[str, int]:
         "files without shield": len(others),
         "lines of shield": sum(source.lines for source in shield),
         "files of shield": len(shield),
-        "median lines of a file": round(statistics.median(source.lines for source in sources() if source.lines > 3)),
+        "median lines of a file without shield": round(
+            statistics.median(source.lines for source in others if source.lines > 3)
+        ),
         "p95 lines of a function": lengths[len(lengths) * 95 // 100],
         "import circles": len(test_floors.circles()),
         "imports from above": sum(len(test_floors.faults(source)) for source in sources()),
@@ -98,10 +100,10 @@ def measure() -> dict[str, int]:
 
 def main() -> None:
     """Print the table, and the files that use private structures."""
-    print(f"{'figure':<30}{'now':>8}{'ceiling':>9}{'target':>8}")
+    print(f"{'figure':<38}{'now':>8}{'ceiling':>9}{'target':>8}")
     for name, value in measure().items():
         ceiling, target = LIMITS[name]
-        print(f"{name:<30}{value:>8}{ceiling:>9}{target:>8}")
+        print(f"{name:<38}{value:>8}{ceiling:>9}{target:>8}")
     print("\nfiles on private structures:")
     for name, private in private_files().items():
         print(f"  {name}: {', '.join(private)}")
