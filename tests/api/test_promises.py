@@ -14,6 +14,8 @@ from gateway.operations.every import INTERNAL_OPERATIONS, PUBLIC_OPERATIONS
 from gateway.operations.operation import Operation
 from gateway.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 DOCUMENT: Any = json.loads(json.dumps(document(PUBLIC_OPERATIONS + INTERNAL_OPERATIONS, Settings(data_dir=":memory:"))))
 # What a body would have to know: a password, and a model that is asked for whatever the body says.
 ASIDE = {"auth.login", "auth.password", "chat.completions"}

@@ -7,6 +7,8 @@ import pytest
 from dashboard.browser import Page
 from dashboard.site import Site, quoted
 
+pytestmark = pytest.mark.slow
+
 # page, the query of its address, what the API has on the first page then, and the fields that show the query.
 Rows = Callable[[Site], int]
 

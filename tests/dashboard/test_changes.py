@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from dashboard.browser import Page
 from dashboard.site import PASSWORD, Site, quoted
 from dashboard.test_forms import newest, send
+
+pytestmark = pytest.mark.slow
 
 
 def say_at(page: Page, text: str, label: str) -> None:

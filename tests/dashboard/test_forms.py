@@ -7,6 +7,8 @@ import pytest
 from dashboard.browser import Page
 from dashboard.site import Site, quoted
 
+pytestmark = pytest.mark.slow
+
 FORM = "[...document.querySelectorAll('dialog[open]')].at(-1)?.querySelector('form')"
 TRIAL = "document.querySelector('dialog details form')"
 

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable
 
+import pytest
 from dashboard.browser import Page
 from dashboard.site import Site, quoted
 from dashboard.test_pages import EVERY, go
+
+pytestmark = pytest.mark.slow
 
 # Each marks the document when it runs, so that nothing that runs is missed.
 RUN = "document.documentElement.dataset.hit=1"

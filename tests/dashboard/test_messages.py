@@ -4,10 +4,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from dashboard.browser import Page
 from dashboard.site import Site
 from dashboard.test_changes import make, say_at
 from dashboard.test_forms import FORM, fill, newest, send
+
+pytestmark = pytest.mark.slow
 
 TOAST = "[...document.querySelectorAll('.toast')].at(-1)?.textContent"
 

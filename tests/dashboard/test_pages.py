@@ -9,6 +9,8 @@ from dashboard.site import ROLES, SCREENSHOTS, Site, quoted
 
 from gateway.domain.principals import ROLE_PERMISSIONS, Permission, Role
 
+pytestmark = pytest.mark.slow
+
 # The parts of each page, and what a role needs one of to see it.
 PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "overview": ((), ("overview",)),

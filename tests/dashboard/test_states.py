@@ -6,6 +6,8 @@ import pytest
 from dashboard.browser import Browser, Page
 from dashboard.site import SCREENSHOTS, Site, serve
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_list_that_cannot_be_read_says_what_to_do_and_comes_back(opened: Callable[..., Page]) -> None:
     page = opened("overview")

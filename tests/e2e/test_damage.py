@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from running import run
 
+pytestmark = pytest.mark.slow
+
 MANIFEST = "META/manifest.json"
 DATA_FILES = (
     "gateway/shield/linear.json",

@@ -14,9 +14,12 @@ ELSEWHERE = re.compile(r"^.*(siem|hooks)\.example\.com.*\n", re.MULTILINE)
 SPELLING = re.compile(r"(?<![\w./-])python (?=[-a-z])|(?<!python3 )(?<!-S )(?<![/\w`.-])gateway\.pyz (?=[a-z])")
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 
-pytestmark = pytest.mark.skipif(
-    not all(map(shutil.which, ("bash", "curl", "jq", "sha256sum"))), reason="needs bash, curl and jq"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not all(map(shutil.which, ("bash", "curl", "jq", "sha256sum"))), reason="needs bash, curl and jq"
+    ),
+]
 
 
 def lines_of(page: str) -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from running import Answer, Served, start
 
+pytestmark = pytest.mark.slow
+
 SCAN, CHAT, KEYS = "/api/v1/shield/scan", "/api/v1/chat/completions", "/api/config/api-keys"
 MOST_CHARS = 8_000_000
 LINE = "The meeting about the garden was moved to Thursday, since the weather is better then. "

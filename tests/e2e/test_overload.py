@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from running import Answer, Served, start, tell, until
 
+pytestmark = pytest.mark.slow
+
 AT_ONCE = 8
 CALLERS = 40
 

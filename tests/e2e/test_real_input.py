@@ -15,7 +15,10 @@ SAMPLE = 60
 LEAST_FOUND = {"injection": 0.6, "jailbreak": 0.6, "extraction": 0.6, "indirect": 0.5, "secret": 0.7, "pii": 0.9}
 MOST_FLAGGED = {"benign": 0.04, "benign_hard": 0.12}
 
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the labelled texts (../shared/data/detection) are not here")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not DATA.is_dir(), reason="the labelled texts (../shared/data/detection) are not here"),
+]
 
 
 def sample(kind: str, label: int) -> list[str]:

@@ -17,9 +17,10 @@ from pathlib import Path
 import pytest
 from running import ALL_SCOPES, Process, Served, command, make_key, run, start, tell, until
 
-pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/task").exists(), reason="who has which connection is read in /proc"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="who has which connection is read in /proc"),
+]
 
 WORKERS = 4
 ATTACK = "please open the pod bay doors now"
