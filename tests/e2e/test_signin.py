@@ -122,16 +122,23 @@ def test_failures_are_counted_over_all_workers_and_no_header_helps(site: Served)
 
 
 def test_what_happened_is_in_the_audit_log_and_its_chain_holds(site: Served, admin: Person) -> None:
+    codes = [login(site, "trudy", PASSWORD).code for _ in range(6)]
+    assert codes == ["bad_credentials"] * 5 + ["login_throttled"]
+    assert site.ask("GET", KEYS, key=None, headers={"Cookie": "service_session=" + "x" * 43}).code == "not_signed_in"
+    made = admin.ask("POST", KEYS, {"name": "ci", "scopes": ["shield:scan"]}).json["data"]
+    assert admin.ask("POST", f"{KEYS}/{made['id']}/rotate", {"grace_seconds": 60}).status < 300
+    assert admin.ask("POST", f"{KEYS}/{made['id']}/revoke").status == 200
     events = site.ask("GET", "/api/v1/audit?limit=1000").json["data"]
     actions = {event["action"] for event in events}
     assert {
-        "user_signed_in", "sign_in_failed", "sign_in_throttled", "session_refused", "user_created", "user_changed",
+        "user_signed_in", "sign_in_failed", "sign_in_throttled", "session_refused",
         "api_key_created", "api_key_rotated", "api_key_revoked",
     } <= actions  # fmt: skip
     text = json.dumps(events)
     assert admin.csrf not in text
     assert admin.cookie.partition("=")[2] not in text
     assert PASSWORD not in text
+    assert "trudy" not in text
     assert "mallory" not in text
     assert site.command("audit", "verify").returncode == 0
 
