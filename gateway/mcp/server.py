@@ -223,12 +223,16 @@ class McpServer:
     async def _recorded(self, tool: Tool, arguments: dict[str, object], call: ToolCall) -> ToolOutput:
         """Call a tool, and record in the audit log that it was invoked, and then that it completed or failed."""
         command: object = None
+        refusal: GatewayError | None = None
+        try:
+            command = tool.read(arguments, call.gateway.clock.now_at)
+        except GatewayError as error:
+            refusal = error
+        await _audit(tool, "invoked", call, details={"arguments": _audited(tool, command, arguments)})
         reason = "internal_error"
         try:
-            try:
-                command = tool.read(arguments, call.gateway.clock.now_at)
-            finally:
-                await _audit(tool, "invoked", call, details={"arguments": _audited(tool, command, arguments)})
+            if refusal is not None:
+                raise refusal
             output = await tool.call(call, command)
             reason = ""
         except GatewayError as error:

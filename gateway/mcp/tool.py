@@ -120,7 +120,9 @@ class Tool:
         Raises:
             InvalidRequest: an argument is wrong, or the action does not use it; `param` names it.
         """
-        action = arguments.get("action") or next(iter(self.actions), None)
+        action = arguments.get("action")
+        if action is None:
+            action = next(iter(self.actions), None)
         if isinstance(action, str) and action in self.actions:  # else the record refuses the action
             used = self.actions[action]
             unused = {name for names in self.actions.values() for name in names} - set(used)

@@ -77,6 +77,7 @@ class AccessList(Resource[AccessEntry]):
         now_at = self.clock.now_at()
         check(new)
         check_future(new.expires_at, now_at)
+        read_value(new.entry_type, new.value)  # refused before anything is written
 
         def work(tx: AuthorityTransaction) -> AccessEntry:
             wanted = self._read(tx, new.entry_type, new.value, new.scope)

@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from gateway.clock import Clock
 from gateway.domain.principals import Principal, RequestContext
-from gateway.errors import InvalidRequest
+from gateway.errors import GatewayError
 from gateway.schema import Bounds, check, decode, encode
 from gateway.services.audit import Audit
 from gateway.services.rules import Rules
@@ -217,10 +217,10 @@ def last_run(store: Store, tx: Transaction, name: str = _LAST) -> ShieldTestsRun
 
 def _stored(store: Store, tx: Transaction, name: str, cls: type[T]) -> tuple[T, ...]:
     """Return one or more stored records, none of them if another version of the gateway stored them."""
-    value = read_json((store.meta.get(tx, name) or "[]").encode())
     try:
+        value = read_json((store.meta.get(tx, name) or "[]").encode())
         return tuple(decode(cls, one) for one in (value if isinstance(value, list) else [value]))
-    except InvalidRequest:
+    except GatewayError:
         return ()
 
 

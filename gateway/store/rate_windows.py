@@ -26,7 +26,7 @@ from gateway.store.database import StoreUnavailable
 
 CELLS = 256
 SLOTS = 64
-_SETS = 128
+_SETS = 512
 _ENTRY_WORDS = 4
 _KEY, _BASE, _BEGIN, _END = range(4)  # the words of an entry: the hash of the key, then the ring
 _CELL_WORDS = 2
