@@ -77,9 +77,10 @@ def _view(gateway: Gateway, standing: Standing) -> BudgetView:
     )
 
 
-_USD: dict[str, JsonSchema] = {"unit": {"enum": ["usd"]}, "limit": {"maximum": MAX_AMOUNT // MICRO}}
+# Null stands for the default.
+_USD: dict[str, JsonSchema] = {"unit": {"enum": ["usd", None]}, "limit": {"maximum": MAX_AMOUNT // MICRO}}
 _COUNTED: dict[str, JsonSchema] = {"unit": {"enum": ["tokens", "requests"]}, "limit": {"type": "integer"}}
-_OF_ALL: dict[str, JsonSchema] = {"scope": {"enum": ["global"]}, "scope_value": {"type": "null"}}
+_OF_ALL: dict[str, JsonSchema] = {"scope": {"enum": ["global", None]}, "scope_value": {"type": "null"}}
 _OF_SOME: dict[str, JsonSchema] = {
     "scope": {"enum": [one.value for one in BudgetScope if one is not BudgetScope.GLOBAL]},
     "scope_value": {"type": "string"},
