@@ -21,6 +21,8 @@ from typing import cast
 import pytest
 from running import ALL_SCOPES, READY, Process, Served, environment, launch, make_key, start, until
 
+pytestmark = pytest.mark.slow
+
 ATTACK = "please open the pod bay doors now"
 RULE = {
     "id": "pod-bay",
