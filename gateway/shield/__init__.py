@@ -9,11 +9,11 @@ import hashlib
 import os
 
 from gateway.shield import data_files
+from gateway.shield.attack_model import WEIGHTS_FILE, AttackModel
 from gateway.shield.data_files import PLANS_FILE, RULES_FILE
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
 from gateway.shield.engine import Shield
 from gateway.shield.frequency import GRAMS_FILE
-from gateway.shield.linear import WEIGHTS_FILE, LinearModel
 from gateway.shield.redact import redact
 from gateway.shield.rules import (
     Rule,
@@ -69,7 +69,7 @@ def load(rules_path: str | os.PathLike[str] | None = None) -> Shield:
             try_rules(ruleset, known)
         else:
             ruleset = _load_planned() or load_rules(data_files.read(RULES_FILE))
-        return Shield(ruleset, model=LinearModel())
+        return Shield(ruleset, model=AttackModel())
     except OSError as error:
         raise RuleError("", "", f"cannot be read: {error.strerror or error}") from error
 

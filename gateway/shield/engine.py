@@ -4,20 +4,18 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gateway.shield import decode
+from gateway.shield.attack_model import CATEGORY, AttackModel
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity, record
 from gateway.shield.disguise import DISGUISES, Disguises
 from gateway.shield.layout import Brief, Layout
-from gateway.shield.linear import CATEGORY, LinearModel
 from gateway.shield.matcher import BUDGET, Match, Matcher
-from gateway.shield.mention import LOWER_NOTE, MENTIONABLE, MOST_PLACES, SAYABLE, Level, Mentions, lowered
+from gateway.shield.mention import LOWER_NOTE, MENTIONABLE, MOST_PLACES, Level, Mentions, lowered
 from gateway.shield.normalize import Normalizer, View
-from gateway.shield.ordinary import is_ordinary
 from gateway.shield.redact import MASKED_CATEGORIES, matched_of, redact_spans
 from gateway.shield.rules import Rule, RuleSet
 from gateway.shield.scoring import DEFAULT_POLICY, Policy, judge, nothing_found
 from gateway.shield.shapes import Shapes
 from gateway.shield.views import Decoded
-from gateway.shield.wording import DOUBT_NOTE, Wording
 
 BUDGET_RULE = "scan-budget"
 # How far decoding goes: its depth, how many texts, and how many characters of them for one text.
@@ -71,12 +69,12 @@ class Shield:
         ruleset: RuleSet,
         *,
         native: bool | None = None,
-        model: LinearModel | None = None,
+        model: AttackModel | None = None,
     ) -> None:
         """Put a rule set to work.
 
         native: True for the C matcher, False for the one in Python, None for the first that is there.
-        model: the statistical second signal on inbound texts, or None for rules alone.
+        model: what scores the wording of inbound texts, or None for rules alone.
         """
         self._model = model
         self._ruleset = ruleset
@@ -134,7 +132,7 @@ class Shield:
         room = _ROOM_TIMES * len(text) + _ROOM_CHARS
         readings = [_Reading(text, None, None)]
         model = self._model if direction is _INBOUND and _has(policy, CATEGORY) else None
-        hint: Detection | None = None
+        closest: tuple[float, _Reading, View] | None = None  # the reading that resembles attacks most
         for reading in readings:
             view = self._normalizer.normalize(reading.text)
             shapes = Shapes(reading.text)
@@ -154,8 +152,10 @@ class Shield:
             is_cut_short |= is_short
             if found:
                 self._keep(places, found, reading, text, direction, policy)
-            if model is not None and (told := model.detect(view)) is not None:
-                hint = _stronger(hint, told, reading)
+            if model is not None:
+                margin = model.margin(view.text)
+                if closest is None or margin > closest[0]:
+                    closest = margin, reading, view
             if len(reading.chain) == _DEEPEST:
                 continue
             for decoded in self._decoded(reading, shapes, view, signals):
@@ -164,16 +164,15 @@ class Shield:
                     is_cut_short = True
                     break
                 readings.append(_Reading(decoded.text, decoded, reading))
-        if not (places or is_cut_short or hint):
-            return nothing_found(policy)
         hidden = self._hidden(places)
         mentions = Mentions(text)
-        wording = self._wording(text, model, places)
-        detections = [self._detection(number, found, mentions, wording, hidden) for number, found in places.items()]
+        detections = [self._detection(number, found, mentions, hidden) for number, found in places.items()]
+        if model is not None and closest is not None:
+            detections += _resembling(model, closest, detections, hidden)
         if is_cut_short:
             detections.append(_over_budget(text))
-        if hint is not None:
-            detections.append(_as_mentioned(hint, detections, mentions))
+        if not detections:
+            return nothing_found(policy)
         return judge(detections, policy, redacted=self._redacted(places, text, policy))
 
     def _brief(self, number: int) -> Brief:
@@ -223,27 +222,17 @@ class Shield:
             for place in found
         ]
 
-    def _wording(self, text: str, model: LinearModel | None, places: Mapping[int, Sequence[_Place]]) -> Wording | None:
-        if model is None or not places:
-            return None
-        spans = [
-            [(place.start, place.end) for place in found] if len(found) <= MOST_PLACES else None
-            for found in places.values()
-        ]
-        return Wording(text, model, lambda part: self._normalizer.normalize(part).text, spans)
-
     def _detection(
         self,
         number: int,
         places: list[_Place],
         mentions: Mentions,
-        wording: Wording | None,
         hidden: list[_Place],
     ) -> Detection:
         rule = self._brief(number)
         first, steps, note = places[0], 0, ""
         if rule.category in MENTIONABLE:
-            first, steps, note = _plainest(places, mentions, wording, rule.category)
+            first, steps, note = _plainest(places, mentions, rule.category)
         shown = mentions.text[first.start : first.end]
         if rule.category not in MASKED_CATEGORIES and hidden:
             inside = [
@@ -281,9 +270,7 @@ class Shield:
         return redact_spans(text, spans)
 
 
-def _plainest(
-    places: list[_Place], mentions: Mentions, wording: Wording | None, category: str
-) -> tuple[_Place, Level, str]:
+def _plainest(places: list[_Place], mentions: Mentions, category: str) -> tuple[_Place, Level, str]:
     """Return the first place that counts most, by how many severities it is lowered there, and why."""
     first = places[0]
     least: Level = 2
@@ -295,7 +282,8 @@ def _plainest(
         steps: Level = 0
         note = ""
         if not place.is_hidden:
-            steps, note = _lowering(place, mentions, wording, category)
+            steps = mentions.steps(place.start, place.end, category)
+            note = LOWER_NOTE if steps else ""
         if steps < least or place is places[0]:
             first, least, why = place, steps, note
         if not steps:
@@ -303,50 +291,33 @@ def _plainest(
     return first, least, why
 
 
-def _lowering(place: _Place, mentions: Mentions, wording: Wording | None, category: str) -> tuple[Level, str]:
-    """Return by how many severities a match is lowered in the text as sent, and why."""
-    steps = mentions.steps(place.start, place.end, category)
-    if wording is not None and category in SAYABLE:
-        if steps < 2 and wording.is_doubted(place.start, place.end, category):
-            return 2, DOUBT_NOTE
-        # An excuse that anybody may write before an attack is believed by half where the words are an attack's.
-        if steps >= 2 and mentions.is_hollow(place.start, place.end) and wording.is_meant(place.start, place.end):
-            return 1, LOWER_NOTE
-    return steps, LOWER_NOTE if steps else ""
+def _resembling(
+    model: AttackModel,
+    closest: tuple[float, _Reading, View],
+    detections: Sequence[Detection],
+    hidden: Sequence[_Place],
+) -> Iterator[Detection]:
+    """Yield the model's detection, if there is one. hidden: where secrets stand, which it must not repeat.
+
+    Rules whose matches are only mentioned say nothing of the wording.
+    """
+    margin, reading, view = closest
+    rules = [one.rule for one in detections if not one.description.endswith(LOWER_NOTE)]
+
+    def place(start: int, end: int) -> tuple[int, int] | None:
+        first, last = reading.span(*view.span(start, end))
+        is_secret = any(one.start < last and first < one.end for one in hidden)
+        return None if is_secret else (first, last)
+
+    found = model.detect(view.text, margin + model.of_rules(rules), rules, place)
+    if found is not None and reading.chain:
+        yield replace(found, view=">".join(reading.chain))
+    elif found is not None:
+        yield replace(found, matched=reading.text[found.start : found.end])
 
 
 def _has(policy: Policy, category: str) -> bool:
     return policy.categories is None or category in policy.categories
-
-
-def _stronger(hint: Detection | None, other: Detection, reading: _Reading) -> Detection:
-    """Return the surer of two statistical detections; `other` was found in `reading`."""
-    if hint is not None and hint.confidence >= other.confidence:
-        return hint
-    if not reading.chain:
-        return other
-    start, end = reading.span(other.start, other.end)
-    return replace(other, start=start, end=end, view=">".join(reading.chain) or other.view)
-
-
-def _as_mentioned(hint: Detection, detections: Sequence[Detection], mentions: Mentions) -> Detection:
-    """Lower the statistical detection if all that rules matched in its span is a mention: it judged the same words.
-
-    Where no rule matched, it is enough that an announced quotation begins there, or that it is no order to a model.
-    """
-    inside = [
-        one for one in detections if one.category in MENTIONABLE and one.start < hint.end and hint.start < one.end
-    ]
-    if not all(one.description.endswith(LOWER_NOTE) for one in inside):
-        return hint
-    start, end = hint.start, hint.end
-    if (
-        not inside
-        and not mentions.has_quotation(start, end)
-        and not is_ordinary(mentions.text, start, end, "injection")
-    ):
-        return hint
-    return replace(hint, severity=lowered(hint.severity, 2), description=hint.description + LOWER_NOTE)
 
 
 def _over_budget(text: str) -> Detection:

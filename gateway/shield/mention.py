@@ -90,13 +90,6 @@ _COMMANDED = (
     r"thực hiện|làm theo)\b|выполн|следуй|исполни|викона|дотримуйся|実行|従|执行|執行|遵循|照做|실행|따르|따라|"
     r"نفذ|اتبع|पालन"
 )
-# What tells of attacks on either side of one that is shown, and what makes use of a list of them in code.
-_TOLD_OF = r"\b(?:attacks?|phishing|injections?|jailbreaks?|quiz|exam)\b"
-_TESTED = (
-    r"\bassert|\bexpect\b|\bdef test|\b(?:it|test|describe)(?:\.each)?\(|\bfor \w{1,20} (?:in|of) |"
-    r"\.scan\(|\.classify\("
-)
-_AFTER_CHARS = 160
 _ANNOUNCED_CHARS = 80
 # The name of a value in data, which announces nothing.
 _NAMED = re.compile(r"(?:[\"'`]\s{0,2}:|=|(?:\A|[\n{,])\s{0,40}[\w.-]{1,40}\s?:)\s{0,4}\Z")
@@ -249,25 +242,6 @@ class Mentions:
             if quoted is not None and _is_shown(before, quoted, _GATE.open(before)):
                 return True
         return False
-
-    def is_hollow(self, start: int, end: int) -> bool:
-        """Say whether all that excuses a match, a half-open span, is a quotation or a list that anybody may open.
-
-        It is not where the text near it tells that attacks are shown or foreseen there, or tries those of the list.
-        """
-        before = self.text[max(0, start - _BEFORE_CHARS) : start].lower()
-        after = self.text[end : end + _AFTER_CHARS].lower()
-        if _regex(_LISTED).search(before):
-            return not (_regex(_TESTED).search(before) or _regex(_TESTED).search(after))
-        quoted = _quoted_at(before)
-        if quoted is None or any(_regex(one).search(before[: quoted + 1]) for one in _FORESEEN_ANYHOW):
-            return False
-        return not any(_regex(one).search(part) for one in (_SHOWN, _TOLD_OF) for part in (before, after))
-
-    def has_quotation(self, start: int, end: int) -> bool:
-        """Say whether an announced quotation begins in a half-open span of the text."""
-        opened = islice(_OPENING.finditer(self.text, start, end), MOST_PLACES)
-        return any(self.level(found.end(), "injection") >= 2 for found in opened)
 
 
 def lowered(severity: Severity, steps: int) -> Severity:

@@ -7,10 +7,8 @@ from typing import Literal
 from gateway.shield.detections import Detection, ScanResult, Severity, Verdict
 
 POINTS: Mapping[Severity, int] = {Severity.CRITICAL: 60, Severity.HIGH: 25, Severity.MEDIUM: 10, Severity.LOW: 3}
-# The statistical model's own points: it hints and does not prove, so the most is less than a critical rule's, and only
-# together with a medium rule is its medium level a review.
-MODEL_RULE = "statistical-model"
-MODEL_POINTS: Mapping[Severity, int] = {Severity.HIGH: 40, Severity.MEDIUM: 15, Severity.LOW: 3}
+# It looks at the whole text, so it overlaps with no rule.
+MODEL_RULE = "attack-model"
 HIGHEST_SCORE = 100
 Action = Literal["block", "review", "allow", "redact"]
 _OF_NOTHING = {verdict: ScanResult(verdict, 0) for verdict in Verdict}
@@ -42,9 +40,8 @@ def judge(
     """Give every detection its share of the score and draw the verdict from the sum.
 
     A rule counts once over all places. Of detections of one category that overlap in one place the strongest counts;
-    the statistical model, which looks at whole passages, overlaps with nothing, and never blocks alone. What does not
-    count, and what an acceptance covers, stays in the list with a score of 0. The answer does not depend on the order
-    of `detections`.
+    the attack model, which looks at the whole text, overlaps with none. What does not count, and what an acceptance
+    covers, stays in the list with a score of 0. The answer does not depend on the order of `detections`.
     """
     weighed = sorted(((_points(detection, policy), detection) for detection in detections), key=_strength)
     total = 0
@@ -90,10 +87,6 @@ def combine(results: Sequence[ScanResult], policy: Policy = DEFAULT_POLICY) -> S
 def _points(detection: Detection, policy: Policy) -> int:
     if detection.accepted is not None:
         return 0
-    if detection.rule == MODEL_RULE:
-        action = policy.category_actions.get(detection.category)
-        most = min(MODEL_POINTS[Severity.HIGH], policy.block_at - 1)
-        return max(0, min(most, MODEL_POINTS[detection.severity] if action is None else _ACTION_POINTS[action]))
     return points_of(detection.category, detection.severity, policy)
 
 

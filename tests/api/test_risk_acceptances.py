@@ -203,7 +203,7 @@ async def test_an_acceptance_that_is_over_covers_nothing(site: Site) -> None:
     assert (await site.scan(key))["verdict"] == "ALLOW"
     # The clock of a running gateway cannot be moved, so the end is.
     await site.gateway.store.db.write(lambda tx: tx.execute("UPDATE risk_acceptances SET until_at = accepted_at + 1"))
-    await accept(site, scope="rule", rule="statistical-model")
+    await accept(site, scope="rule", rule="attack-model")
     assert (await site.scan(key))["verdict"] == "BLOCK"
     assert (await site.ask("GET", f"{ACCEPTANCES}/{made['id']}"))["data"]["status"] == "expired"
 

@@ -54,7 +54,7 @@ async def test_the_ledger_adds_up_to_the_score_and_holds_no_text(site: Site) -> 
     by_request = await site.get("/api/traffic/" + answer["headers"]["x-service-request-id"])
     assert by_id == by_request
     assert sum(line["score"] for line in by_id["ledger"]) == by_id["score"] == answer["data"]["score"]
-    assert all(line["name"] and line["description"] for line in by_id["ledger"] if line["rule"] != "statistical-model")
+    assert all(line["name"] and line["description"] for line in by_id["ledger"] if line["rule"] != "attack-model")
     assert not any(line.get("matched") or "text" in line for line in by_id["ledger"] + by_id["detections"])
 
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 MANIFEST = "META/manifest.json"
 DATA_FILES = (
-    "gateway/shield/linear.json",
+    "gateway/shield/attack-model.json",
     "gateway/shield/grams.json",
     "gateway/llm/prices.json",
     "gateway/dashboard/index.html",

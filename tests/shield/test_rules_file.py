@@ -3,9 +3,9 @@
 import pytest
 
 from gateway import bundle, shield
+from gateway.shield.attack_model import AttackModel
 from gateway.shield.detections import CATEGORIES
 from gateway.shield.examples import run_examples
-from gateway.shield.linear import LinearModel
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def test_every_category_has_rules_and_every_rule_says_where_it_comes_from(shippe
 
 def test_the_python_matcher_finds_what_the_native_one_finds(shipped: shield.Shield) -> None:
     ruleset = shield.load_rules(bundle.read("rules.json"), plans=bundle.read("rules.plans"))
-    python = shield.Shield(ruleset, native=False, model=LinearModel())
+    python = shield.Shield(ruleset, native=False, model=AttackModel())
     for rule in shipped.rules[::9]:
         for text in (*rule.match, *rule.passes):
             for direction in rule.direction:

@@ -37,7 +37,7 @@ export function found(answer, text) {
 export function marked(text, detections) {
   const points = Array.from(text);
   // What looks at the whole text marks nothing where others say more.
-  const marks = detections.filter((one) => one.rule !== "statistical-model" || detections.length === 1);
+  const marks = detections.filter((one) => one.rule !== "attack-model" || detections.length === 1);
   const order = ["low", "medium", "high", "critical"];
   const cuts = [...new Set([0, points.length, ...marks.flatMap((one) => [one.start, one.end])])].filter((at) => at >= 0 && at <= points.length).sort((a, b) => a - b);
   return h("div.scanned", { tabindex: "0", role: "group", "aria-label": "The text with its matches marked" }, cuts.slice(0, -1).map((start, index) => {
