@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from running import ROOT
+from running import ROOT, until
 
 import build_zipapp
 from gateway.cli.bytecode import compile_pyc
@@ -64,22 +64,26 @@ def test_a_program_that_fails_ends_all_others_and_is_named() -> None:
     assert time.monotonic() - began < 300
 
 
+def is_gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)  # an orphan that has ended is there until it is reaped
+    except ProcessLookupError:
+        return True
+    return False
+
+
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 1)])
 def test_a_build_that_is_interrupted_leaves_no_process(tmp_path: Path, sent: signal.Signals, status: int) -> None:
     files = [tmp_path / "one", tmp_path / "other"]
     command = [sys.executable, "-c", INTERRUPTED, str(ROOT), STAYING, *map(str, files)]
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
     with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment) as build:
-        until = time.monotonic() + 60
-        while not all(path.exists() and path.read_text() for path in files):
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        until(lambda: all(path.exists() and path.read_text() for path in files))
         build.send_signal(sent)
         build.communicate(timeout=60)
     assert build.returncode == status
     for path in files:
-        with pytest.raises(ProcessLookupError):
-            os.kill(int(path.read_text()), 0)
+        until(lambda path=path: is_gone(int(path.read_text())))
 
 
 def test_a_file_of_the_build_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
