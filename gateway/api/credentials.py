@@ -68,6 +68,8 @@ class Callers:
     def _client(self, request: Request) -> str:
         """Return the address of the client, or of the last proxy whose entry cannot be read."""
         client = plain_address(request.peer)
+        if not self._trusted:
+            return client
         # From the right: each entry was written by the next proxy, so only entries of trusted proxies count.
         for entry in reversed((request.headers.get("x-forwarded-for") or "").split(",")):
             text = _without_port(entry.strip())

@@ -28,10 +28,12 @@ def split_target(target: str) -> tuple[str, str]:
     path, _, query = target.partition("?")
     if "#" in target or _PATH.fullmatch(path) is None or _FORBIDDEN_ESCAPE.search(path) is not None:
         raise _bad_target()
-    try:
-        decoded = ENCODED_SLASH.join(unquote_to_bytes(piece).decode() for piece in _ENCODED_SLASH.split(path))
-    except UnicodeDecodeError:
-        raise _bad_target() from None
+    decoded = path
+    if "%" in path:
+        try:
+            decoded = ENCODED_SLASH.join(unquote_to_bytes(piece).decode() for piece in _ENCODED_SLASH.split(path))
+        except UnicodeDecodeError:
+            raise _bad_target() from None
     segments = decoded.split("/")[1:]
     if "." in segments or ".." in segments or "" in segments[:-1]:
         raise _bad_target()

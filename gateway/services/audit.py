@@ -232,7 +232,8 @@ class Audit:
 def _text(text: str | None, chars: int = _TEXT_CHARS) -> str | None:
     if text is None:
         return None
-    text = text[:chars].replace("\0", "\ufffd")
+    if len(text) > chars or "\0" in text:
+        text = text[:chars].replace("\0", "\ufffd")
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -242,10 +243,10 @@ def _object(values: Mapping[str, object]) -> dict[str, object]:
 
 def _value(value: object) -> object:
     if isinstance(value, Enum):
-        return _value(value.value)
+        value = value.value
     if isinstance(value, str):
         return _text(value, _DETAIL_CHARS)
-    if value is None or isinstance(value, bool | int | float):
+    if value is None or isinstance(value, int | float):
         return value
     if isinstance(value, Mapping):
         return _object(value)
