@@ -1,4 +1,4 @@
-"""The speed of the server against peers: `python -m bench.http.run [--peers DIR] [--before ARCHIVE] [ARCHIVE]`.
+"""The speed of the server against peers: `python -m bench.http.run [--peers DIR] [--before CHECKOUT] [ARCHIVE]`.
 
 Every server is started once, on one core; wrk and the mock upstream have another. In each round all servers of a part
 are measured one after the other in a turning order, and every ratio is taken inside its round; printed are medians.
@@ -153,12 +153,12 @@ def faster(samples: Samples, peer: str, measure_name: str, goal: str = "") -> Li
 
 
 def before(field: Field, plan: Plan) -> list[Line]:
-    """Compare with an older archive, with all rules and with one. One rule leaves what is not the shield's."""
+    """Compare with an older commit, without the shield and with it."""
     lines = []
     for path, goal in ((HEALTH, ""), (SCAN, "<= 1.25x"), (CHAT, "<= 1.4x")):
         name = path.rpartition("/")[2]
         samples = compared(field, path, (BARE, BEFORE_BARE), plan)
-        lines.append(Line(f"{name} with one rule, CPU of before", times(ratio(samples, BARE, BEFORE_BARE)), goal))
+        lines.append(Line(f"{name} without the shield, CPU of before", times(ratio(samples, BARE, BEFORE_BARE)), goal))
         if path != HEALTH:
             samples = compared(field, path, (OURS, BEFORE), plan)
             lines.append(Line(f"{name} with all rules, CPU of before", times(ratio(samples, OURS, BEFORE))))
@@ -356,7 +356,7 @@ def main() -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(description="The HTTP server of gateway.pyz against its peers.")
     parser.add_argument("archive", nargs="?", help="the archive; gateway.pyz of the checkout if left out")
-    parser.add_argument("--before", metavar="ARCHIVE", help="an older archive, for the part `before`")
+    parser.add_argument("--before", metavar="CHECKOUT", help="an older commit, for the part `before`")
     parser.add_argument("--peers", default="peers", metavar="DIR", help="where the peers are installed (peers)")
     parser.add_argument("--only", default=",".join(PARTS), metavar="PARTS", help=f"some of {','.join(PARTS)}")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of each part (5)")

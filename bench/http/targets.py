@@ -22,15 +22,11 @@ SCAN, CHAT, HEALTH = "/api/v1/shield/scan", "/api/v1/chat/completions", "/api/v1
 OURS, UNAUDITED, UNRECORDED = "serve", "serve, audit off", "serve, nothing recorded"
 OURS_TWO, OURS_THREE = "serve, 2 workers", "serve, 3 workers"
 OURS_BESIDE = "serve, beside the other"
-BARE, BEFORE, BEFORE_BARE = "serve, one rule", "serve before", "serve before, one rule"
+BARE, BEFORE, BEFORE_BARE = "serve, no shield", "serve before", "serve before, no shield"
 OURS_LARGE = "serve, a large database"
 _WORKERS = {OURS_TWO: "2", OURS_THREE: "3"}
-_LEFT_OUT = {UNAUDITED: "event", UNRECORDED: "all"}
-_OURS = (OURS, OURS_BESIDE, OURS_LARGE, OURS_TWO, OURS_THREE, BARE, BEFORE, BEFORE_BARE, *_LEFT_OUT)
-_ONE_RULE = """{"version": 1, "tables": {}, "rules": [{"id": "bench", "name": "Bench", "category": "injection",
-"severity": "low", "confidence": 0.5, "description": "Stands for all rules.", "direction": ["inbound", "outbound"],
-"literals": ["zqxjzqxj"], "pattern": "zqxjzqxj", "standards": ["OWASP LLM01"], "match": ["a zqxjzqxj"],
-"pass": ["no zqxjzqx"]}]}"""
+_LEFT_OUT = {UNAUDITED: "event", UNRECORDED: "records", BARE: "shield"}
+_OURS = (OURS, OURS_BESIDE, OURS_LARGE, OURS_TWO, OURS_THREE, BEFORE, BEFORE_BARE, *_LEFT_OUT)
 H11, COMPILED = "uvicorn h11 + Starlette", "uvicorn httptools uvloop + Starlette"
 LITELLM, PORTKEY, NGINX, DIRECT = "LiteLLM", "Portkey", "nginx", "mock upstream"
 KEYS = 4
@@ -99,7 +95,8 @@ class Peers:
 class Field:
     """The servers of one run: started once, asked in turn, stopped at the end.
 
-    archive: gateway.pyz. work: an empty folder for data, keys and logs. before: an older archive to compare with.
+    archive: gateway.pyz. work: an empty folder for data, keys and logs. before: a checkout of an older commit
+    to compare with.
     """
 
     def __init__(self, archive: Path, peers: Peers, work: Path, before: Path | None = None) -> None:
@@ -175,11 +172,11 @@ class Field:
         return ask(self.shot(name, path))[1]
 
     def make_keys(self) -> None:
-        """Make the data folder and API keys that no rate limit stops, by the oldest archive, which all others read."""
+        """Make the data folder and API keys that no rate limit stops, by the oldest commit, which all others read."""
         made = []
-        archive = self._before or self.archive
+        start = self._changed(self._before, "nothing") if self._before else [sys.executable, str(self.archive)]
         for number in range(KEYS):
-            command = [sys.executable, str(archive), "keys", "create", "--data-dir", str(self._data)]
+            command = [*start, "keys", "create", "--data-dir", str(self._data)]
             command += ["--name", f"bench {number}", "--rate-limit", "10000000"]
             command += ["--scopes", "shield:scan,chat:completions"]
             made.append(subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip())
@@ -211,22 +208,19 @@ class Field:
             self.make_keys()
         upstream = f"http://127.0.0.1:{self._mock}/v1"
         options = ["serve", "--port", str(port), "--upstream-url", upstream]
-        archive = self.archive
+        start = [sys.executable, str(self.archive)]
         if name in (BEFORE, BEFORE_BARE):
             if self._before is None:
                 return None
-            archive = self._before
-        if name in (BARE, BEFORE_BARE):
-            rules = self.work / "rules.json"
-            rules.write_text(_ONE_RULE)
-            options += ["--rules", str(rules)]
+            start = self._changed(self._before, "shield" if name == BEFORE_BARE else "nothing")
+        elif name in _LEFT_OUT:
+            start = self._changed(self._sources, _LEFT_OUT[name])
         folder = self._folder(name)
         shutil.copytree(self._data, folder)  # the same keys, and no server waits for the locks of another
-        if name in _LEFT_OUT:
-            start = [str(self.peers.python), str(HERE / "unrecorded.py"), str(self._sources), _LEFT_OUT[name]]
-            return [*start, *options, "--data-dir", str(folder)] if self.peers.python else None
-        options += ["--workers", _WORKERS.get(name, "1"), "--data-dir", str(folder)]
-        return [sys.executable, str(archive), *options]
+        return [*start, *options, "--workers", _WORKERS.get(name, "1"), "--data-dir", str(folder)]
+
+    def _changed(self, sources: Path, what: str) -> list[str]:
+        return [sys.executable, str(HERE / "without.py"), str(sources), what]
 
     def _folder(self, name: str) -> Path:
         return self.work / f"data-{_OURS.index(name)}"
