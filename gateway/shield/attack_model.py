@@ -11,6 +11,7 @@ Python runs only a few lines a part; sets of pairs come from `zip`, and the sum 
 The weights are data (`attack-model.json`), written by `python -m training.train`, and are read at the first use.
 """
 
+import heapq
 import json
 import math
 import re
@@ -32,6 +33,8 @@ EXPONENT = 0.4
 # Stand beside the features of a part, so that a few words alone are no sure sign.
 EXTRA_FEATURES = 30
 _MOST_PHRASES = 5
+_PHRASE_TOKENS = 12
+_SENTENCE_ENDS = frozenset(".!?")
 _PIECE_CHARS = 65_536
 # Characters of scripts without blanks between words: Thai, Lao, Burmese, Khmer, kana, ideographs.
 _ALONE = re.compile(
@@ -79,7 +82,7 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A feature that speaks for an attack, and its half-open span in the normalized text."""
+    """Tokens in a row that speak for an attack, and their half-open span in the normalized text."""
 
     weight: int
     start: int
@@ -217,29 +220,30 @@ class AttackModel:
         )
 
     def _phrases(self, normalized: str) -> list[Phrase]:
-        """Return the features of a normalized text that speak most for an attack, strongest first, none in another."""
+        """Return the phrases that speak most for an attack, strongest first.
+
+        A phrase begins where the sum of the weights of its tokens and pairs becomes positive, and ends where that sum
+        is highest or the sentence ends. It has at most `_PHRASE_TOKENS` tokens, and one letter at least.
+        """
         weights = self.weights
-        found: dict[object, Phrase] = {}
-        before: list[tuple[str, int, int]] = []
-        for token, start, end in _placed(normalized):
-            before = [*before[-2:], (token, start, end)]
-            keys: list[tuple[object, int, int]] = [(token, weights.words.get(token, 0), start)]
-            if len(before) > 1:
-                first, begin, _ = before[-2]
-                keys.append(((first, token), weights.pairs.get((first, token), 0), begin))
-            if len(before) > 2:
-                first, begin, _ = before[-3]
-                keys.append((("", first, token), weights.skips.get((first, token), 0), begin))
-            for key, weight, begin in keys:
-                if weight > 0 and key not in found:
-                    found[key] = Phrase(weight, begin, end)
-        chosen: list[Phrase] = []
-        for phrase in sorted(found.values(), key=lambda one: (-one.weight, one.start)):
-            if all(phrase.end <= other.start or other.end <= phrase.start for other in chosen):
-                chosen.append(phrase)
-            if len(chosen) == _MOST_PHRASES:
-                break
-        return chosen
+        found: dict[str, Phrase] = {}
+        run: list[tuple[str, int, int]] = []
+        total = highest = end = 0
+        for token in (*_placed(normalized), None):
+            is_sentence_over = token and run and run[-1][0] in _SENTENCE_ENDS and run[-1][2] < token[1]
+            if token is None or total < 0 or len(run) == _PHRASE_TOKENS or is_sentence_over:
+                if highest > 0 and any(map(str.isalpha, normalized[run[0][1] : end])):
+                    found.setdefault(normalized[run[0][1] : end], Phrase(highest, run[0][1], end))
+                run, total, highest = [], 0, 0
+            if token is not None:
+                run.append(token)
+                words = [word for word, _, _ in run[-3:]]
+                total += weights.words.get(words[-1], 0)
+                total += sum(weights.pairs.get((one, words[-1]), 0) for one in words[-2:-1])
+                total += sum(weights.skips.get((one, words[-1]), 0) for one in words[-3:-2])
+                if total > highest:
+                    highest, end = total, token[2]
+        return heapq.nlargest(_MOST_PHRASES, found.values(), key=lambda one: one.weight)
 
 
 def _placed(normalized: str) -> Iterator[tuple[str, int, int]]:
