@@ -11,13 +11,12 @@ Python runs only a few lines a part; sets of pairs come from `zip`, and the sum 
 The weights are data (`attack-model.json`), written by `python -m training.train`, and are read at the first use.
 """
 
-import heapq
 import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, repeat
+from itertools import chain, pairwise, repeat
 
 from gateway.shield import data_files
 from gateway.shield.detections import Detection, Severity
@@ -220,20 +219,28 @@ class AttackModel:
         )
 
     def _phrases(self, normalized: str) -> list[Phrase]:
-        """Return the phrases that speak most for an attack, strongest first.
+        """Return the phrases that speak most for an attack, strongest first, each text once."""
+        best: dict[str, Phrase] = {}
+        for phrase in self._runs(normalized):
+            best.setdefault(normalized[phrase.start : phrase.end], phrase)
+            if len(best) > _MOST_PHRASES:  # a long text has many: only the strongest are kept
+                del best[min(best, key=lambda text: best[text].weight)]
+        return sorted(best.values(), key=lambda one: -one.weight)
 
-        A phrase begins where the sum of the weights of its tokens and pairs becomes positive, and ends where that sum
-        is highest or the sentence ends. It has at most `_PHRASE_TOKENS` tokens, and one letter at least.
+    def _runs(self, normalized: str) -> Iterator[Phrase]:
+        """Yield the phrases that speak for an attack, in their order.
+
+        A phrase begins at a token of positive weight, and ends where the sum of its weights, pairs included, is
+        highest. It lies within a sentence, and has one letter at least and `_PHRASE_TOKENS` tokens at most.
         """
         weights = self.weights
-        found: dict[str, Phrase] = {}
         run: list[tuple[str, int, int]] = []
         total = highest = end = 0
-        for token in (*_placed(normalized), None):
+        for token in chain(_placed(normalized), [None]):
             is_sentence_over = token and run and run[-1][0] in _SENTENCE_ENDS and run[-1][2] < token[1]
-            if token is None or total < 0 or len(run) == _PHRASE_TOKENS or is_sentence_over:
+            if token is None or total <= 0 or len(run) == _PHRASE_TOKENS or is_sentence_over:
                 if highest > 0 and any(map(str.isalpha, normalized[run[0][1] : end])):
-                    found.setdefault(normalized[run[0][1] : end], Phrase(highest, run[0][1], end))
+                    yield Phrase(highest, run[0][1], end)
                 run, total, highest = [], 0, 0
             if token is not None:
                 run.append(token)
@@ -243,7 +250,6 @@ class AttackModel:
                 total += sum(weights.skips.get((one, words[-1]), 0) for one in words[-3:-2])
                 if total > highest:
                     highest, end = total, token[2]
-        return heapq.nlargest(_MOST_PHRASES, found.values(), key=lambda one: one.weight)
 
 
 def _placed(normalized: str) -> Iterator[tuple[str, int, int]]:
