@@ -16,7 +16,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise, repeat
+from itertools import pairwise, repeat
 
 from gateway.shield import data_files
 from gateway.shield.detections import Detection, Severity
@@ -32,8 +32,6 @@ EXPONENT = 0.4
 # Stand beside the features of a part, so that a few words alone are no sure sign.
 EXTRA_FEATURES = 30
 _MOST_PHRASES = 5
-_PHRASE_TOKENS = 12
-_SENTENCE_ENDS = frozenset(".!?")
 _PIECE_CHARS = 65_536
 # Characters of scripts without blanks between words: Thai, Lao, Burmese, Khmer, kana, ideographs.
 _ALONE = re.compile(
@@ -81,7 +79,7 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """Tokens in a row that speak for an attack, and their half-open span in the normalized text."""
+    """A feature that speaks for an attack, and its half-open span in the normalized text."""
 
     weight: int
     start: int
@@ -219,37 +217,29 @@ class AttackModel:
         )
 
     def _phrases(self, normalized: str) -> list[Phrase]:
-        """Return the phrases that speak most for an attack, strongest first, each text once."""
-        best: dict[str, Phrase] = {}
-        for phrase in self._runs(normalized):
-            best.setdefault(normalized[phrase.start : phrase.end], phrase)
-            if len(best) > _MOST_PHRASES:  # a long text has many: only the strongest are kept
-                del best[min(best, key=lambda text: best[text].weight)]
-        return sorted(best.values(), key=lambda one: -one.weight)
-
-    def _runs(self, normalized: str) -> Iterator[Phrase]:
-        """Yield the phrases that speak for an attack, in their order.
-
-        A phrase begins at a token of positive weight, and ends where the sum of its weights, pairs included, is
-        highest. It lies within a sentence, and has one letter at least and `_PHRASE_TOKENS` tokens at most.
-        """
+        """Return the features of a normalized text that speak most for an attack, strongest first, none in another."""
         weights = self.weights
-        run: list[tuple[str, int, int]] = []
-        total = highest = end = 0
-        for token in chain(_placed(normalized), [None]):
-            is_sentence_over = token and run and run[-1][0] in _SENTENCE_ENDS and run[-1][2] < token[1]
-            if token is None or total <= 0 or len(run) == _PHRASE_TOKENS or is_sentence_over:
-                if highest > 0 and any(map(str.isalpha, normalized[run[0][1] : end])):
-                    yield Phrase(highest, run[0][1], end)
-                run, total, highest = [], 0, 0
-            if token is not None:
-                run.append(token)
-                words = [word for word, _, _ in run[-3:]]
-                total += weights.words.get(words[-1], 0)
-                total += sum(weights.pairs.get((one, words[-1]), 0) for one in words[-2:-1])
-                total += sum(weights.skips.get((one, words[-1]), 0) for one in words[-3:-2])
-                if total > highest:
-                    highest, end = total, token[2]
+        found: dict[object, Phrase] = {}
+        before: list[tuple[str, int, int]] = []
+        for token, start, end in _placed(normalized):
+            before = [*before[-2:], (token, start, end)]
+            keys: list[tuple[object, int, int]] = [(token, weights.words.get(token, 0), start)]
+            if len(before) > 1:
+                first, begin, _ = before[-2]
+                keys.append(((first, token), weights.pairs.get((first, token), 0), begin))
+            if len(before) > 2:
+                first, begin, _ = before[-3]
+                keys.append((("", first, token), weights.skips.get((first, token), 0), begin))
+            for key, weight, begin in keys:
+                if weight > 0 and key not in found:
+                    found[key] = Phrase(weight, begin, end)
+        chosen: list[Phrase] = []
+        for phrase in sorted(found.values(), key=lambda one: (-one.weight, one.start)):
+            if all(phrase.end <= other.start or other.end <= phrase.start for other in chosen):
+                chosen.append(phrase)
+            if len(chosen) == _MOST_PHRASES:
+                break
+        return chosen
 
 
 def _placed(normalized: str) -> Iterator[tuple[str, int, int]]:

@@ -40,7 +40,6 @@ def test_an_attack_is_blocked_by_its_wording_and_the_phrases_that_weighed_most_a
     for start, end in one.spans:
         assert f'"{ATTACK[start:end].lower()}"' in one.description
     assert ATTACK[one.start : one.end] == one.matched
-    assert "Ignore the instructions above" in one.matched or "print your system prompt" in one.matched
 
 
 def test_the_score_adds_up_with_the_models_own_points(bundled: Shield) -> None:
