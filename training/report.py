@@ -17,6 +17,7 @@ from pathlib import Path
 
 from gateway.shield import Direction, Shield, load
 from training.corpus import OTHERS, Row, labelled, read_rows
+from training.secrets import shares
 
 LEFT_OUT = Path(__file__).with_name("left-out.json")
 REVIEW_SCORE, BLOCK_SCORE = 25, 60
@@ -48,6 +49,10 @@ def main() -> None:
         rows = list(labelled(path))
         tell(shield, f"{path.stem}: attacks", texts_of(row for row in rows if row.is_attack))
         tell(shield, f"{path.stem}: harmless", texts_of(row for row in rows if not row.is_attack))
+    for name, (seen, count) in zip(
+        ("secrets of well-known vendors", "secret look-alikes"), shares(shield, 1), strict=True
+    ):
+        print(f"{name:<44}{count:>7}{seen / count:>10.2%}", flush=True)
     left_out = json.loads(LEFT_OUT.read_text("utf-8"))
     for kind, (flagged, count) in left_out["flagged"].items():
         print(f"{'left out: harmless, ' + kind:<44}{count:>7}{flagged / count:>10.2%}")
