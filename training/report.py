@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from gateway.shield import Direction, Shield, load
+from training import numbers
 from training.corpus import OTHERS, Row, labelled, read_rows
 from training.secrets import shares
 
@@ -53,6 +54,7 @@ def main() -> None:
         ("secrets of well-known vendors", "secret look-alikes"), shares(shield, 1), strict=True
     ):
         print(f"{name:<44}{count:>7}{seen / count:>10.2%}", flush=True)
+    numbers.report(shield, seed=1)
     left_out = json.loads(LEFT_OUT.read_text("utf-8"))
     for kind, (flagged, count) in left_out["flagged"].items():
         print(f"{'left out: harmless, ' + kind:<44}{count:>7}{flagged / count:>10.2%}")
