@@ -16,6 +16,7 @@ import zlib
 from collections import Counter
 from collections.abc import Mapping
 from itertools import chain
+from operator import sub
 
 from gateway.shield.check_digits import CHECK_DIGITS, Check
 from gateway.shield.citizen_numbers import CITIZEN_VALIDATORS
@@ -30,13 +31,19 @@ _RUNS = (
     "qwertyuiop"
 )
 _RUN_CHARS = 10
+# From a character to the same one, to the next, and from the last digit or letter to the first.
+_STEPS = frozenset((0, 1, -9, -25))
 _MARKERS = (
     "example", "xxxx", "your", "placeholder", "changeme", "change_me", "change-me", "dummy", "redacted", "insert",
     "replace", "sample", "****", "...", "fixme", "todo", "####", "notreal", "not_real", "not-real", "<", ">", "${",
     "{{", "}}", "$(", "%(", "#{", "\u2026", "mysecret", "my_secret", "my-secret", "goes-here", "goes_here",
+    "publishable", "%2a%2a%2a%2a", "%3c", "%3e",
 )  # fmt: skip
 _AGAIN = re.compile(r"([^=])\1\1\1\1\1\1\1|\.\.$")
 _ROUNDING = 1e-9
+_LONG_PASSWORD_CHARS = 20
+# Tokens whose last characters are a checksum.
+_CHECKED = re.compile(r"(?:gh[opsur]|npm)_[A-Za-z0-9]{36}")
 # What stands where a password would, in code, in forms and in prose.
 _NO_PASSWORDS = frozenset(
     "password passwd passphrase secret token none null nil true false undefined string str text varchar required "
@@ -58,6 +65,9 @@ _REFERENCE = re.compile(
     r"|[a-z_][A-Za-z_]{0,40}\d?(?:\.|->|::)[A-Za-z_]{3,60}\d?(?:$|[\[(.,;)])"
     r"|[A-Za-z_]\w{0,40}\.[A-Z_]{4,60}$|\d{9,12}\.\d{1,12}$|\d{4}-\d\d-\d\d[T ]"
     r"|[a-z][a-z0-9+.-]{1,20}://|(?:https?|file|s3|vault|arn|op|ref|env|secretsmanager|ssm)[:+]"
+    r"|projects/[\w-]{1,40}/secrets/|secret/data/"
+    # The key of a cache: a system or a program before a hash.
+    r"|(?:[A-Za-z]{1,12}-)?(?i:linux|windows|macos|ubuntu|darwin|npm|yarn|pnpm|node|cargo|gradle|pip|maven)-"
 )
 # A name in code: of a password's kind or field, or of three words and more.
 _NAME = re.compile(
@@ -114,7 +124,13 @@ def not_example(value: str, _argument: str) -> bool:
     if _is_marked(folded) or _AGAIN.search(folded):
         return False
     body = folded[-max(len(folded) * 2 // 3, 8) :]
-    return len(set(body)) >= min(6, max(3, len(body) // 3))
+    return len(set(body)) >= min(6, max(3, len(body) // 3)) and not _is_ordered(value)
+
+
+def _is_ordered(value: str) -> bool:
+    """Tell whether half of the characters are the one before again or the next in order."""
+    steps = map(sub, map(ord, value[1:]), map(ord, value))
+    return 2 * sum(step in _STEPS for step in steps) > len(value)
 
 
 def not_placeholder(value: str, _argument: str) -> bool:
@@ -167,6 +183,7 @@ def secret(value: str, argument: str) -> bool:
         and not ("." in value and _FILE.fullmatch(value))
         and not_wordy(value, "")
         and not_placeholder(value, "")
+        and (not _CHECKED.fullmatch(value) or checksum62(value, ""))
     )
 
 
@@ -180,6 +197,8 @@ def password(value: str, argument: str) -> bool:
     if _CJK.search(text) or folded in _RUNS:
         return False
     if len(text) < 4 or folded.strip(" .,:;!?()[]") in _NO_PASSWORDS or len(set(folded)) < 3 or _REFERENCE.match(text):
+        return False
+    if len(text) >= _LONG_PASSWORD_CHARS and _is_ordered(text):
         return False
     if _is_marked(folded) or _NO_PASSWORD.fullmatch(folded) or _NAME.fullmatch(text):
         return False
