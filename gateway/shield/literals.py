@@ -20,9 +20,9 @@ from gateway.shield.sequels import Sequels
 from gateway.shield.unparse import backwards, bare, unparse
 
 # How many literals a way may have: few at first, more only while what they give is dear.
-_MOST_LITERALS = (24, 300)
+_MOST_LITERALS = (24, 300, 3000)
 # A way this cheap for so many literals is not worth looking for another.
-_CHEAP_ENOUGH = (4e-6, 2e-5)
+_CHEAP_ENOUGH = (4e-6, 2e-5, 1e-4)
 # A way this dear is worth looking for one where each branch of a choice goes its own way.
 _DEAR = 3e-5
 # With more literals only so many items are looked at again.

@@ -33,6 +33,8 @@ _UNICODE_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})")
 _MANY_LOOKS = 3
 _LONG_REACH_CHARS = 160
 _ANY_CASE = re.compile(r"\(\?[aLmsux]{0,5}i")
+# Of more words a regex is written that tells them apart by their letters; each of a list would be tried in turn.
+_MOST_LISTED = 1_000
 _TABLE_NAME = re.compile(r"<<([A-Za-z0-9_-]{1,64})>>")
 
 EDGE = "[^0-9A-Z_a-z]"
@@ -249,6 +251,8 @@ def expand(pattern: str, tables: dict[str, list[str]]) -> str:
         table = tables.get(found[1])
         if table is None:
             raise PatternError(f"there is no table {found[1]!r}")
+        if len(table) > _MOST_LISTED:
+            return f"(?:{trie_regex(table)})"
         return "(?:" + "|".join(re.escape(word) for word in sorted(table, key=lambda word: (-len(word), word))) + ")"
 
     return _TABLE_NAME.sub(words, pattern)

@@ -6,7 +6,8 @@ from gateway.shield import Direction, load
 from tests.shield import oracle
 
 # First eight digits of the SHA-256 of a text whose verdict changed for a reason, and the reason.
-ACCEPTED: dict[str, str] = {}
+_NO_DIGIT = "seventeen letters without a digit may be a name in code"
+ACCEPTED: dict[str, str] = {"66ffdb8a": _NO_DIGIT, "5b20c95d": _NO_DIGIT}
 
 
 def test_what_was_found_is_found() -> None:
