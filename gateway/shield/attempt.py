@@ -95,9 +95,6 @@ class Attempt:
                 chars = runner.wanted_chars
                 if chars and not (self.has_values and self.holds_value(place, max(lead.high, 0), chars - lead.low)):
                     return
-                if self.view.is_even and not self._may_match(lead, place):
-                    self.left -= 1
-                    return
                 place = self.view.position(place)
             subject = self.view.source
         self.left -= 1
@@ -121,22 +118,6 @@ class Attempt:
         start, end = place - widest * before, place + widest * max(behind, 0)
         near = self.subject[start if start > 0 else 0 : end]
         return near.encode("ascii", "replace").translate(_VALUES).find(_LONG_VALUE) >= 0
-
-    def _may_match(self, lead: Lead, place: int) -> bool:
-        """Tell by the normalized view whether a rule for the text as sent may match at a lead's literal."""
-        runner, subject = lead.runner, self.subject
-        if lead.low != lead.high:
-            back = runner.folded(lead.back) if lead.back else None
-            if back and not back(_backwards(subject, place, lead.high), 1, lead.high + 2):
-                return False
-            rest = runner.folded(lead.rest) if lead.rest else None
-            return rest is None or rest(subject, place, place + runner.reach_chars) is not None
-        start = place - lead.low
-        if start < 0 or " " in subject[start:place]:
-            # A blank may be one of a run in the text as sent: how far before the literal a match begins is not known.
-            return True
-        whole = runner.folded(0) if lead.low >= 0 else None
-        return whole is None or whole(subject, start, start + runner.reach_chars) is not None
 
     def keep(self, runner: Runner, subject: str, match: re.Match[str]) -> None:
         """Note a match of a rule's first regex, unless the rule wants more than that."""

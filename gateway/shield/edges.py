@@ -12,9 +12,6 @@ from gateway.shield.unparse import parse, unparse
 
 _CHARS = ALONE["word"]
 _MOST_EDGE_CHARS = 8
-_ASCII = frozenset(map(chr, range(128)))
-_LETTERS = ALONE["letter"]
-_LATE = _LETTERS - frozenset("abcdefABCDEF")
 _SINGLE = (ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN)
 
 
@@ -38,38 +35,9 @@ def edge_chars(back: str, edge: str) -> int:
     return min(max(1, chars), _MOST_EDGE_CHARS)
 
 
-def holds_name(back: str) -> bool:
-    """Tell whether all that a regex matches holds a letter behind f, or two letters in a row; or is not ASCII."""
-    tree = _parsed(back)
-    return _holds_name(tree, tree.state.flags)
-
-
 @lru_cache(maxsize=1)
 def _parsed(back: str) -> Any:
     return parse(back)
-
-
-def _holds_name(items: Iterable[Any], flags: int) -> bool:
-    was_letter = False
-    for op, arg in items:
-        least = 1
-        if op in REPEATS:
-            least, _, inner = arg
-            is_single = len(inner) == 1 and inner[0][0] in _SINGLE
-            (op, arg) = inner[0] if is_single else (ops.SUBPATTERN, (None, 0, 0, inner))
-        if op in _SINGLE:
-            chars = _accepted(unparse([(op, arg)], flags), _ASCII)
-            if least and (chars <= _LATE or (chars <= _LETTERS and (was_letter or least > 1))):
-                return True
-            was_letter = least > 0 and chars <= _LETTERS
-            continue
-        if op not in ZERO_WIDTH:
-            was_letter = False
-        if op is ops.SUBPATTERN and least and _holds_name(arg[3], (flags | arg[1]) & ~arg[2]):
-            return True
-        if op is ops.BRANCH and all(_holds_name(branch, flags) for branch in arg[1]):
-            return True
-    return False
 
 
 def _all(items: Iterable[Any], flags: int) -> frozenset[str]:
@@ -120,5 +88,5 @@ def _of(op: Any, arg: Any, flags: int) -> tuple[frozenset[str], bool]:
 
 
 @lru_cache(maxsize=4_096)
-def _accepted(single: str, chars: frozenset[str] = _CHARS) -> frozenset[str]:
-    return frozenset(filter(re.compile(single, re.ASCII).match, chars))
+def _accepted(single: str) -> frozenset[str]:
+    return frozenset(filter(re.compile(single, re.ASCII).match, _CHARS))

@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.shield import anchors, automaton, crowds
+from gateway.shield import anchors, automaton
 from gateway.shield.beginnings import LONGEST_CHARS
 from gateway.shield.detections import Direction
 from gateway.shield.layout import Layout, Row, Word
@@ -172,22 +172,12 @@ class Index:
 
     def _words(self, number: int) -> Iterator[tuple[Word, list[Row]]]:
         """Yield the literals around an anchor, and their leads to rules that count."""
-        is_nameless, place = divmod(number, len(self._sizes))
-        for word in self._layout.words(self._name, self._numbers[place]):
-            rows = [row for row in word.leads if row[0] not in self._left_out]
-            yield word, [row for row in rows if not self._wants_name(row)] if is_nameless else rows
-
-    def _wants_name(self, row: Row) -> bool:
-        """Tell whether what a lead leads to has a name before its literal."""
-        number, low, high, _, back, _ = row
-        return low < high <= crowds.NAME_CHARS and back in self._runner(number).plan.named
-
-    def _size(self, number: int) -> int:
-        return self._sizes[number % len(self._sizes)]
+        for word in self._layout.words(self._name, self._numbers[number]):
+            yield word, [row for row in word.leads if row[0] not in self._left_out]
 
     def _make(self, number: int) -> _Plain:
         """Make ready what an anchor's gate is, but none of the rules behind it."""
-        size = self._size(number)
+        size = self._sizes[number]
         pieces: list[str] = []
         words = [*self._words(number)]
         for word, rows in words:
@@ -209,7 +199,7 @@ class Index:
         if len(steps) == 1:
             # The anchor's own gate is the step's.
             steps = [steps[0]._replace(then=None)]
-        size = self._size(number)
+        size = self._sizes[number]
         letter = words[0][0].literal[words[0][0].before]
         edge = anchors.shared_edge(letter, [step.edge for step in steps if step.edge and step.ahead == size - 1])
         told = tuple(step[:] for step in steps)
@@ -222,7 +212,7 @@ class Index:
         return told
 
     def _told(self, number: int, words: Iterable[tuple[Word, list[Row]]]) -> Iterator[Step]:
-        size, put = self._size(number), partial(self._put, number)
+        size, put = self._sizes[number], partial(self._put, number)
         for word, rows in words:
             if word.is_signal:
                 yield Step(size - 1 + word.before, None, 0, None, 1, None, 0, word.literal)
@@ -312,8 +302,6 @@ class Index:
         if left < 0:
             attempt.left, attempt.is_cut_short = left, True
             return
-        if len(hits) > crowds.MANY and is_plain and not attempt.view.others and crowds.is_of_digits(part, begin, end):
-            hits = self._thinned(part, hits, begin, end, is_beginning=not base)
         if len(hits) * self._dearest > left:
             # The budget may run out: both automata must spend it on the same tries.
             hits.sort()
@@ -365,23 +353,6 @@ class Index:
                 attempt.is_cut_short = True
                 break
         attempt.left = left
-
-    def _thinned(
-        self, part: str, hits: list[tuple[int, int]], begin: int, end: int, *, is_beginning: bool
-    ) -> list[tuple[int, int]]:
-        """Have only the rules followed that want no name, of what ends at places far behind any.
-
-        The anchors with these alone have the numbers behind those of all.
-        """
-        far = crowds.far_from_names(part, begin, min(end + LONGEST_CHARS, len(part)), is_beginning=is_beginning)
-        known, count = self._known, len(self._sizes)
-        if len(known) == count:
-            known += [None] * count
-        return [
-            (last, number + count * far[last])
-            for last, number in hits
-            if not far[last] or (known[count + number] or self._make(count + number)) is not _NO_ANCHOR
-        ]
 
 
 def _note_signal(attempt: "Attempt", word: str, part: str, place: int) -> None:

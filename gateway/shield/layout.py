@@ -1,26 +1,26 @@
 """All that a start needs of a rule file, worked out ahead: plans, short forms of the rules, and what the automata hold.
 
-Theory of operation. The form is text in packed lines, of which a start reads hardly any: the first line tells where
-everything stands, a line for each automaton holds its anchors in the order they are added, and each rule and each
-anchor has a line of its own, which is read when the rule or the anchor is first met; so has each text of what stands
-behind literals, since many share one. Rules that were not planned ahead take the same form in memory, so there is one
-way to run them.
+Theory of operation. The form is lines of JSON, compressed as one, of which a start parses hardly any: the first line
+tells where everything stands, a line for each automaton holds its anchors in the order they are added, and each rule
+and each anchor has a line of its own, which is parsed when the rule or the anchor is first met; so has each text of
+what stands behind literals, since many share one. Rules that were not planned ahead take the same form in memory, so
+there is one way to run them.
 """
 
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway.shield import anchors
 from gateway.shield.detections import Direction, Severity
-from gateway.shield.lines import Lines, pack_lines
 from gateway.shield.literals import ALONE, Lead
 from gateway.shield.patterns import SIGNS_IN_TOKENS
 from gateway.shield.plan import Plan
 from gateway.shield.scripts import SCRIPTS, first_letter, script_of
 
-VERSION = 20
+VERSION = 21
 INDEXES = ("words", "tokens", *SCRIPTS)
 # The numbers of the first lines of each kind: anchors of the indexes, which of them lead to rules for replies, the
 # vocabulary, and the rules.
@@ -75,18 +75,17 @@ class Brief:
 
 
 class Layout:
-    """A rule file made ready. Reads a line when it is asked for."""
+    """A rule file made ready. Parses a line when it is asked for."""
 
     __slots__ = ("_head", "_leads", "_lines", "_places", "_thens")
 
-    def __init__(self, raw: bytes, *, is_unpacked: bool = False) -> None:
-        """raw: bytes made by `make_layout`. is_unpacked: all lines will be asked for, in any order.
+    def __init__(self, raw: bytes) -> None:
+        """raw: bytes made by `make_layout`.
 
         Raises:
             ValueError, KeyError, zlib.error: they are not.
         """
-        lines = Lines(raw)
-        self._lines = [*lines] if is_unpacked else lines
+        self._lines = zlib.decompress(raw).split(b"\n")
         self._head: dict[str, Any] = json.loads(self._lines[0])
         if self._head["version"] != VERSION:
             raise ValueError("of another version")
@@ -153,7 +152,7 @@ class Layout:
         """Return a rule's short form and its plan without the leads, which a scan knows from their literals."""
         told, plan = json.loads(self._lines[_RULES + number])
         source, how, reach, parts, starts, run_chars, run_digits, *others = plan
-        first, guard, alone, gate, value_chars, folded, edges, named = others
+        first, guard, alone, gate, value_chars, edges = others
         name, title, category, severity, confidence, description, direction, view, validator, standards = told
         brief = Brief(
             id=name,
@@ -180,9 +179,7 @@ class Layout:
             alone=alone,
             gate=tuple(gate),
             value_chars=value_chars,
-            folded=tuple(folded),
             edges=tuple((edge, chars) for edge, chars in edges),
-            named=tuple(named),
         )
 
     def plan(self, number: int) -> Plan:
@@ -196,7 +193,7 @@ class Layout:
 
 def whole_plans(packed: bytes) -> Iterator[Plan]:
     """Yield the plans of which a layout was made, with what stands behind their literals."""
-    layout = Layout(packed, is_unpacked=True)
+    layout = Layout(packed)
     # Each once: a literal that must stand alone has several anchors.
     rows = {
         (row[0], word.literal, row[1:]): None
@@ -255,7 +252,8 @@ def make_layout(
         ]
     ends += [[[lead.literal, *_lead_row(plan, lead)[:-1]] for lead in plan.leads] for plan in plans]
     middle = " ".join(sorted(set(vocabulary))).encode()
-    return pack_lines([*map(_line, lines), *wanted, middle, *map(_line, ends), *(then.encode() for then in thens)])
+    every = [*map(_line, lines), *wanted, middle, *map(_line, ends), *(then.encode() for then in thens)]
+    return zlib.compress(b"\n".join(every))
 
 
 def _are_led(words: Iterable[Sequence[Word]], left_out: frozenset[int]) -> Iterator[bool]:
@@ -271,7 +269,7 @@ def _line(value: Any) -> bytes:
 def _plan_row(plan: Plan) -> list[Any]:
     told = [plan.source, plan.how, plan.reach_chars, plan.parts, plan.starts]
     told += [plan.run_chars, plan.run_digits, plan.first, plan.guard, plan.alone, plan.gate]
-    return [*told, plan.value_chars, plan.folded, plan.edges, plan.named]
+    return [*told, plan.value_chars, plan.edges]
 
 
 def _lead_row(plan: Plan, lead: Lead) -> tuple[int, int, int, int, str]:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gateway.shield.automaton import trie_regex
-from gateway.shield.edges import edge_before, edge_chars, holds_name
-from gateway.shield.folded import folded_regex
+from gateway.shield.edges import edge_before, edge_chars
 from gateway.shield.literals import Lead, Literals, Way, price_of, squash_digits
 from gateway.shield.normalize import Normalizer, is_itself
 from gateway.shield.patterns import Pattern, PatternError
@@ -58,12 +57,8 @@ class Plan:
     alone: what cannot stand before a match that begins with such a character: ``word``, a letter, digit or underscore;
     ``alnum``, a letter or digit; ``plain``, a lower-case letter or digit; ``letter``; ``lower``; ``digit``; or nothing.
     gate: literals one of which must stand in the match or at most GATE_CHARS before it; empty when that is sure.
-    folded: of a rule for the text as sent, what `source` and the `parts` behind the first are in the normalized view;
-    empty where that says too little.
     edges: what may not stand before a literal from which one of the `parts` is read backwards, as for `alone`, and
     among how many characters.
-    named: which of the `parts` are read backwards and match only where a name stands, in letters that no noise of
-    digits has.
     value_chars: of a rule for the text as sent, within how many characters every match has held a long value, as
     `Pattern.value_chars`; 0 if it need not hold one.
     """
@@ -81,17 +76,15 @@ class Plan:
     alone: str = ""
     gate: tuple[str, ...] = ()
     value_chars: int = 0
-    folded: tuple[str, ...] = ("",)
     edges: tuple[tuple[str, int], ...] = (("", 1),)
-    named: tuple[int, ...] = ()
 
     def regexes(self) -> list[str]:
         """Return every regex that running the rule may need."""
-        return [text for text in (self.source, self.guard, self.starts, *self.parts, *self.folded) if text]
+        return [text for text in (self.source, self.guard, self.starts, *self.parts) if text]
 
     def without_regexes(self) -> "Plan":
         """Return it without the texts of its regexes, which are most of it."""
-        return replace(self, source="", parts=(), starts="", guard="", folded=())
+        return replace(self, source="", parts=(), starts="", guard="")
 
 
 def plan_rule(
@@ -148,11 +141,7 @@ def plan_rule(
     plan = _words_plan(source, reach, best, gate, derived=derived, begins=begins)
     if is_normalized:
         return plan
-    backs = {lead.back for lead in plan.leads}
-    seen = tuple(
-        folded_regex(text, fold.fold_char, least_items=1 if text in backs else 2) for text in (source, *plan.parts[1:])
-    )
-    return replace(plan, value_chars=parsed.value_chars(), folded=seen)
+    return replace(plan, value_chars=parsed.value_chars())
 
 
 def _source_of(
@@ -176,15 +165,13 @@ def _words_plan(
 ) -> Plan:
     parts = ("", *sorted({part for lead in way.leads for part in (lead.rest, lead.back) if part}))
     backs = {lead.back for lead in way.leads}
-    before = {part: (_edge(part), holds_name(part)) for part in parts if part in backs}
     return Plan(
         source,
         "words",
         reach,
         leads=way.leads,
         parts=parts,
-        edges=tuple(before[part][0] if part in before else ("", 1) for part in parts),
-        named=tuple(number for number, part in enumerate(parts) if part in before and before[part][1]),
+        edges=tuple(_edge(part) if part in backs else ("", 1) for part in parts),
         starts=_starts(begins) if begins else "",
         guard=derived.guard() if _is_dear(source, reach) else "",
         alone=derived.alone(),

@@ -11,7 +11,6 @@ from typing import NamedTuple, overload
 from gateway.shield.detections import CATEGORIES, Direction, Severity
 from gateway.shield.disguise import signals
 from gateway.shield.layout import Brief, Layout, make_layout, whole_plans
-from gateway.shield.lines import Lines, pack_lines
 from gateway.shield.normalize import Normalizer
 from gateway.shield.patterns import PatternError
 from gateway.shield.plan import Plan, plan_rule, table_names
@@ -189,7 +188,7 @@ def planned_rules(plans: bytes, *, source: Callable[[], bytes], digest: str | No
 
 def write_plans(ruleset: RuleSet) -> bytes:
     """Return what `load_rules` takes as `plans`, the same bytes for the same rules."""
-    return pack_lines([*Lines(ruleset.packed)], is_thorough=True)
+    return ruleset.packed
 
 
 def read_plans(packed: bytes, digest: str | None) -> Layout | None:

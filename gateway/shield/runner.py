@@ -72,7 +72,7 @@ class Runner:
     """
 
     __slots__ = (
-        "_are_at_word", "_are_folded", "_begins", "_checks", "_compiled", "_first", "_folded", "_match", "_parts",
+        "_are_at_word", "_begins", "_checks", "_compiled", "_first", "_match", "_parts",
         "_search", "_starts", "alone", "is_guarded", "is_led_by_words", "number", "on_text", "plan", "reach_chars",
         "wanted_chars",
     )  # fmt: skip
@@ -90,13 +90,11 @@ class Runner:
         self.is_guarded = bool(plan.guard)
         self._begins = (bool(plan.starts), plan.starts.startswith(EDGE))
         self._are_at_word = tuple(part.startswith(r"\b") for part in plan.parts)
-        self._are_folded = tuple(map(bool, plan.folded))
         self._first: Try | None = None
         self._match: Try | None = None
         self._search: Try | None = None
         self._starts: re.Pattern[str] | None = None
         self._parts: dict[int, Try] = {}
-        self._folded: dict[int, Try | None] = {}
         self._checks = tuple(_check(name) for name in (validator or "").split("+") if name)
 
     @property
@@ -121,14 +119,6 @@ class Runner:
         if match is None:
             match = self._parts[number] = self._compiled(self.number, lambda plan: plan.parts[number]).match
         return match
-
-    def folded(self, number: int) -> Try | None:
-        """Return what tries the folded regex of a part, or the rule's for 0; None if it has none."""
-        if number not in self._folded:
-            is_there = self._are_folded[number]
-            regex = self._compiled(self.number, lambda plan: plan.folded[number]) if is_there else None
-            self._folded[number] = regex.match if regex else None
-        return self._folded[number]
 
     def before(self, number: int, letter: str) -> tuple[frozenset[str] | None, int]:
         """Return what may not stand before a letter from which a part is read backwards, None if anything may, and
