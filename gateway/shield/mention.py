@@ -9,7 +9,6 @@ from itertools import islice
 from typing import Literal
 
 from gateway.shield.detections import Severity
-from gateway.shield.gates import Gate
 from gateway.shield.ordinary import is_ordinary
 from gateway.shield.regexes import compile_regex
 
@@ -165,11 +164,6 @@ _NEGATED_WITHIN = (
     r" asla \w{1,20}$"
 )
 
-# What stands before a match hardly ever holds any of these.
-_GATE = Gate(
-    _LISTED, _FORESEEN, _FORESEEN_ELSEWHERE, _EXAMINED, _TELLING, _TELLING_BEYOND, _ANNOUNCED, _SHOWN, _COMMANDED
-)  # fmt: skip
-_WITHIN_GATE = Gate(_NEGATED_WITHIN)
 _FORESEEN_ANYHOW = (_FORESEEN, _FORESEEN_ELSEWHERE, _EXAMINED)
 
 
@@ -222,8 +216,7 @@ class Mentions:
 
     def _steps_of(self, start: int, end: int, category: str) -> Level:
         if category in _FORBIDDABLE:
-            matched = self.text[start:end].lower()
-            if _NEGATED_WITHIN in _WITHIN_GATE.open(matched) and _regex(_NEGATED_WITHIN).search(matched):
+            if _regex(_NEGATED_WITHIN).search(self.text[start:end].lower()):
                 return 2
         steps = self.level(start, category)
         if steps < 2 and (
@@ -239,7 +232,7 @@ class Mentions:
         for found in islice(_OPENING.finditer(self.text, start + 1, end), MOST_PLACES):
             before = self.text[max(0, found.end() - _BEFORE_CHARS) : found.end()].lower()
             quoted = _quoted_at(before)
-            if quoted is not None and _is_shown(before, quoted, _GATE.open(before)):
+            if quoted is not None and _is_shown(before, quoted):
                 return True
         return False
 
@@ -253,40 +246,36 @@ def lowered(severity: Severity, steps: int) -> Severity:
 
 def _level_after(before: str) -> Level:
     """Say how surely what follows some letters in lower case is a mention, whatever it is."""
-    may = _GATE.open(before)
-    if _LISTED in may and _regex(_LISTED).search(before):
+    if _regex(_LISTED).search(before):
         return 3
-    if any(one in may and _regex(one).search(before) for one in _FORESEEN_ANYHOW):
+    if any(_regex(one).search(before) for one in _FORESEEN_ANYHOW):
         return 2
-    told = _told_at(before, may)
+    told = _told_at(before)
     quoted = _quoted_at(before)
     if quoted is not None:
         lead = before[max(0, quoted - _ANNOUNCED_CHARS) : quoted]
         is_announced = (
             told is not None
-            or _is_shown(before, quoted, may)
-            or (_ANNOUNCED in may and _regex(_ANNOUNCED).search(lead) and not _NAMED.search(lead))
+            or _is_shown(before, quoted)
+            or (_regex(_ANNOUNCED).search(lead) and not _NAMED.search(lead))
         )
-        if is_announced and not (_COMMANDED in may and _regex(_COMMANDED).search(lead)):
+        if is_announced and not _regex(_COMMANDED).search(lead):
             return 2
         # A string in code or data holds anything, and is no quotation until something says so.
         return 0 if before[:quoted].rstrip()[-1:] in _CODE else 1
     return 1 if told is not None and not _END.search(before, told) else 0
 
 
-def _is_shown(before: str, quoted: int, may: frozenset[str]) -> bool:
-    """Say whether what stands before a quotation on its line says that it shows an attack. may: what its gate says."""
-    return _SHOWN in may and bool(_regex(_SHOWN).search(before, before.rfind("\n") + 1, quoted))
+def _is_shown(before: str, quoted: int) -> bool:
+    """Say whether what stands before a quotation on its line says that it shows an attack."""
+    return bool(_regex(_SHOWN).search(before, before.rfind("\n") + 1, quoted))
 
 
-def _told_at(before: str, may: frozenset[str]) -> int | None:
-    """Return where the last word ends that tells of texts or of those who write them. may: what its gate says."""
-    ends: list[int] = []
-    if _TELLING in may:
-        # A word at the beginning needs something to stand after.
-        ends += [found.end() - 1 for found in _regex(_TELLING).finditer(" " + before)]
-    if _TELLING_BEYOND in may:
-        ends += [found.end() for found in _regex(_TELLING_BEYOND).finditer(before)]
+def _told_at(before: str) -> int | None:
+    """Return where the last word ends that tells of texts or of those who write them."""
+    # A word at the beginning needs something to stand after.
+    ends = [found.end() - 1 for found in _regex(_TELLING).finditer(" " + before)]
+    ends += [found.end() for found in _regex(_TELLING_BEYOND).finditer(before)]
     return max(ends, default=None)
 
 
