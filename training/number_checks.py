@@ -359,7 +359,7 @@ _DNI = letter_of("TRWAGMYFPDXBNJZSQVHLCKE")
 _SIREN = checked("1#######", luhn)
 _CARD, _AMEX = "!4##############|!5!1#############|!5!2#############", "!3!4############|!3!7############"
 _RODNE = checked("Y###", rodne_cislo)
-_ICO = checked("1######", down(_EIGHT, 11, "11234567890"))
+_ICO = checked("!2######|!4######", down(_EIGHT, 11, "11234567890"))
 _CPF = both(down(range(10, 1, -1), 11, _ELEVEN), down(range(11, 1, -1), 11, _ELEVEN))
 _CNPJ_1, _CNPJ_2 = (5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2), (6, 5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2)
 _CNPJ = both(down(_CNPJ_1, 11, _ELEVEN), down(_CNPJ_2, 11, _ELEVEN))
@@ -376,7 +376,7 @@ _FODSEL = both(down((3, 7, 6, 1, 8, 9, 4, 5, 2)), down((5, 4, 3, 2, 7, 6, 5, 4, 
 MAKERS: dict[str, Make] = {
     "card": checked(_CARD, luhn),
     "amex": checked(_AMEX, luhn),
-    "passport-de": plain("!C!0!1!X!0!0!T##|!C##!H@###!K"),
+    "passport-de": plain("!C!0!1!X!0!0!T##|!C##!H!K###!K"),
     "passport-9": plain("1########"),
     "passport-2-7": plain("@@#######"),
     "passport-1-8": plain("@########"),
@@ -446,7 +446,7 @@ MAKERS: dict[str, Make] = {
     "hetu": checked("D!2##|D!7##", letter_of("0123456789ABCDEFHJKLMNPRSTUVWXY")),
     "y-tunnus": checked("1######", down((7, 9, 10, 5, 8, 4, 2), 11, "0123456789 ")),
     "isikukood": checked("!3Y###|!4Y###", baltic),
-    "personas-kods": checked("D!1###", lambda t: str((1 - total(t, (10, 5, 8, 4, 2, 1, 6, 3, 7, 9))) % 11 % 10)),
+    "personas-kods": checked("D!1###", lambda t: str((1 - total(t, (1, 6, 3, 7, 9, 10, 5, 8, 4, 2))) % 11 % 10)),
     "ssn-us": plain("!2!1#!4#1###|!5!0#!2#1###"),
     "itin": plain("!9##!7#####|!9##!8!1####"),
     "ein": plain("!4!7#######|!8!2#######"),

@@ -124,7 +124,9 @@ def announce(name: str, value: str, language: str, turn: int, choice: Random) ->
     name = choice.choice((name, name, name.upper()))
     shapes: tuple[Callable[[], str], ...] = (
         lambda: f"Anna Muster\n{name}: {value}\n",
-        lambda: json.dumps({"id": 7, re.sub(r"\W+", "_", field).strip("_"): value, "ok": True}, ensure_ascii=False),
+        lambda: json.dumps(
+            {"id": 7, re.sub(r"[\s.'\"°º#/-]+", "_", field).strip("_"): value, "ok": True}, ensure_ascii=False
+        ),
         lambda: behind.format(n=name, v=value),
         lambda: f"{value} ({name})",
         lambda: f"nr;{name};city\n1;{value};X\n",

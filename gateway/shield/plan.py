@@ -34,6 +34,9 @@ _LONG_REACH_CHARS = 160
 _ANY_CASE = re.compile(r"\(\?[aLmsux]{0,5}i")
 # Of more words a regex is written that tells them apart by their letters; each of a list would be tried in turn.
 _MOST_LISTED = 1_000
+# Tables of names of numbers, which are names of fields, too.
+_NAMES = "name_"
+_SHORT_NAME_CHARS = 4
 _TABLE_NAME = re.compile(r"<<([A-Za-z0-9_-]{1,64})>>")
 
 EDGE = "[^0-9A-Z_a-z]"
@@ -230,6 +233,8 @@ def table_names(pattern: str) -> list[str]:
 def expand(pattern: str, tables: dict[str, list[str]]) -> str:
     """Write every ``<<table>>`` as its words, the longest first.
 
+    In a table called ``name_…`` a blank may be another sign or none, and no letter stands behind a short name.
+
     Raises:
         PatternError: there is no such table.
     """
@@ -240,9 +245,15 @@ def expand(pattern: str, tables: dict[str, list[str]]) -> str:
             raise PatternError(f"there is no table {found[1]!r}")
         if len(table) > _MOST_LISTED:
             return f"(?:{trie_regex(table)})"
-        return "(?:" + "|".join(re.escape(word) for word in sorted(table, key=lambda word: (-len(word), word))) + ")"
+        write = _name if found[1].startswith(_NAMES) else re.escape
+        return "(?:" + "|".join(write(word) for word in sorted(table, key=lambda word: (-len(word), word))) + ")"
 
     return _TABLE_NAME.sub(words, pattern)
+
+
+def _name(word: str) -> str:
+    is_short = len(word.replace(" ", "")) <= _SHORT_NAME_CHARS
+    return "[ _.-]{0,2}".join(map(re.escape, word.split(" "))) + "(?![a-z])" * is_short
 
 
 def fold_pattern(source: str, fold: Normalizer) -> str:

@@ -282,9 +282,46 @@ def spanish_account(value: str, _argument: str) -> bool:
     return bool(numbers) and [digit([0, 0, *numbers[:8]]), digit(numbers[10:])] == numbers[8:10]
 
 
+def person(value: str, _argument: str) -> bool:
+    """Check a number of a person by one of: Portuguese insurance or card, Hungarian tax, Luhn over eleven digits."""
+    numbers, text = numbers_of(value, (10, 11)), plain(value)
+    if len(text) == 12 and text[9:11].isalpha():
+        worth = [int(char, 36) * (2 - place % 2) for place, char in enumerate(text)]
+        return sum(one - 9 if one > 9 and place % 2 == 0 else one for place, one in enumerate(worth)) % 10 == 0
+    if len(numbers) == 10:
+        return dot(numbers[:9], range(1, 10)) % 11 == numbers[9]
+    portuguese = 9 - dot(numbers[:10], (29, 23, 19, 17, 13, 11, 7, 5, 3, 2)) % 10
+    return bool(numbers) and (luhn_holds(numbers) or portuguese == numbers[10])
+
+
+def _long_firm(value: str, _argument: str) -> bool:
+    """Check the firms of Russia and Japan, whose numbers have thirteen digits, and of Hungary with its office."""
+    if len(value) == 13:
+        japanese = 9 - dot([*map(int, value[1:])], (2, 1) * 6) % 9
+        return int(value[:12]) % 11 % 10 == int(value[12]) or japanese == int(value[0])
+    return len(value) == 11 and _VAT["HU"](value[:8], "")
+
+
+_FIRMS: Sequence[Check] = (
+    *(check for country, check in _VAT.items() if country != "FR"),
+    *(luhn_of(length, DIGITS) for length in (9, 10)),
+    weighted(8, range(1, 8), 11),  # Ukraine
+    weighted(10, (2, 4, 10, 3, 5, 9, 4, 6, 8), 11, _TO_NOUGHT),  # Russia
+    ID_VALIDATORS["br-cnpj"],
+    _long_firm,
+)
+
+
+def firm(value: str, _argument: str) -> bool:
+    """Check a number of a firm by the check digits of any country; letters before and `RT0001` behind do not count."""
+    digits = "".join(char for char in plain(value).partition("RT")[0] if char in DIGITS)
+    return len(set(digits)) > 1 and any(check(digits, "") for check in _FIRMS)
+
+
 TAX_VALIDATORS: Mapping[str, Check] = {
     "vat": vat, "es-cif": cif, "in-gstin": gstin, "cn-uscc": chinese_firm, "kr-brn": korean_firm,
     "co-nit": colombian_nit, "ve-rif": venezuelan_rif, "tr-vkn": turkish_firm, "tw-ubn": taiwanese_firm,
+    "person": person, "firm": firm,
     "ar-cbu": cbu, "es-ccc": spanish_account, "mod11-right": mod11_from_right, "ch-uid": _SWISS_FIRM,
     "no-org": _NORWEGIAN_FIRM,
     "mx-clabe": weighted(18, (-3, -7, -1) * 5 + (-3, -7), 10),
