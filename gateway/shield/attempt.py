@@ -105,7 +105,7 @@ class Attempt:
         start = place - lead.low
         if start < 0 or (start and subject[start] in runner.alone and subject[start - 1] in runner.alone):
             return
-        match = runner.first(subject, start, start + runner.reach_chars)
+        match = runner.match(subject, start, start + runner.reach_chars)
         if match:
             self.keep(runner, subject, match)
 
@@ -120,14 +120,7 @@ class Attempt:
         return near.encode("ascii", "replace").translate(_VALUES).find(_LONG_VALUE) >= 0
 
     def keep(self, runner: Runner, subject: str, match: re.Match[str]) -> None:
-        """Note a match of a rule's first regex, unless the rule wants more than that."""
-        if runner.is_guarded:
-            start = match.start()
-            self.left -= 1 + runner.reach_chars // CHARS_PER_TRY
-            whole = runner.match(subject, start, start + runner.reach_chars)
-            if whole is None:
-                return
-            match = whole
+        """Note a match of a rule's regex, unless the rule wants more than that."""
         found = runner.confirm(subject, match)
         if found:
             self._matches.setdefault(runner, []).append(found)

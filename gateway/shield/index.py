@@ -73,7 +73,7 @@ class _Late:
 
     def __call__(self, subject: str, place: int, end: int) -> re.Match[str] | None:
         """Do what the regex does, and have it be there from now on."""
-        match = self._runner.part(self._rest) if self._rest else self._runner.first
+        match = self._runner.part(self._rest) if self._rest else self._runner.match
         self._put(self, match)
         return match(subject, place, end)
 

@@ -20,7 +20,7 @@ from gateway.shield.patterns import SIGNS_IN_TOKENS
 from gateway.shield.plan import Plan
 from gateway.shield.scripts import SCRIPTS, first_letter, script_of
 
-VERSION = 21
+VERSION = 22
 INDEXES = ("words", "tokens", *SCRIPTS)
 # The numbers of the first lines of each kind: anchors of the indexes, which of them lead to rules for replies, the
 # vocabulary, and the rules.
@@ -151,8 +151,8 @@ class Layout:
     def rule(self, number: int) -> tuple[Brief, Plan]:
         """Return a rule's short form and its plan without the leads, which a scan knows from their literals."""
         told, plan = json.loads(self._lines[_RULES + number])
-        source, how, reach, parts, starts, run_chars, run_digits, *others = plan
-        first, guard, alone, gate, value_chars, edges = others
+        source, how, reach, parts, run_chars, run_digits, *others = plan
+        first, alone, gate, value_chars, edges = others
         name, title, category, severity, confidence, description, direction, view, validator, standards = told
         brief = Brief(
             id=name,
@@ -171,11 +171,9 @@ class Layout:
             how,
             reach,
             parts=tuple(parts),
-            starts=starts,
             run_chars=run_chars,
             run_digits=run_digits,
             first=first,
-            guard=guard,
             alone=alone,
             gate=tuple(gate),
             value_chars=value_chars,
@@ -267,8 +265,8 @@ def _line(value: Any) -> bytes:
 
 
 def _plan_row(plan: Plan) -> list[Any]:
-    told = [plan.source, plan.how, plan.reach_chars, plan.parts, plan.starts]
-    told += [plan.run_chars, plan.run_digits, plan.first, plan.guard, plan.alone, plan.gate]
+    told = [plan.source, plan.how, plan.reach_chars, plan.parts]
+    told += [plan.run_chars, plan.run_digits, plan.first, plan.alone, plan.gate]
     return [*told, plan.value_chars, plan.edges]
 
 

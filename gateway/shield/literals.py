@@ -33,8 +33,6 @@ _MOST_BRANCHES = 80
 _RESTED = 1.6
 _WINDOW = 3.0
 _WINDOW_CHARS = 40
-_GUARD_ITEMS = 6
-_GUARD_ITEM_CHARS = 64
 # What is tried around a rule's literals is no longer than this as regexes, or each of them than that, but for an item
 # that must stand there: less tells nearly as much, and the rule's own regex has it all and is tried where that fits.
 _MOST_PARTS_CHARS = 60_000
@@ -214,28 +212,9 @@ class Literals:
         way = self._way(_Spot([], items, 0, 0, self._beginnings.state(items)), _MOST_LITERALS[-1])
         return way and Way(tuple(replace(lead, then="") for lead in way.leads), way.price)
 
-    def guard(self) -> str:
-        """Write the first few items as a regex that looks at nothing around them: it fails sooner than the whole."""
-        items: list[Any] = []
-        state, count, was_letter = self._tree.state, 0, False
-        for item in (item for own in self._flat(self._tree) for item in bare([own], state)):
-            least, most = self._part([item]).getwidth()
-            # A word is one item.
-            is_letter = least == most == 1
-            count += not (is_letter and was_letter)
-            if most > _GUARD_ITEM_CHARS or count > _GUARD_ITEMS:
-                break
-            items.append(item)
-            was_letter = is_letter
-        return unparse(items, self._tree.state.flags) if len(items) > 1 else ""
-
-    def is_at_word(self) -> bool:
-        r"""Say whether the regex begins with ``\b``, other conditions aside."""
-        return any(op is ops.AT and arg is ops.AT_BOUNDARY for op, arg in self._conditions())
-
     def alone(self) -> str:
         """Tell what cannot stand before a match that begins with such a character, as in `Plan.alone`."""
-        if self.is_at_word():
+        if any(op is ops.AT and arg is ops.AT_BOUNDARY for op, arg in self._conditions()):
             return "word"
         refused: set[str] = set()
         for op, arg in self._conditions():

@@ -24,7 +24,6 @@ from gateway.shield.literals import squash_digits
 from gateway.shield.normalize import View
 from gateway.shield.patterns import DIGIT_SEPARATORS
 from gateway.shield.plan import Plan
-from gateway.shield.regexes import compile_regex
 from gateway.shield.runner import Lead, Runner
 from gateway.shield.scripts import SCRIPTS, scripts_in
 from gateway.shield.shapes import Ranges, Shapes, add_span
@@ -39,6 +38,11 @@ _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _RUNS = bytes(48 if chr(byte) in "0123456789" + DIGIT_SEPARATORS else 46 for byte in range(256))
 # Shorter runs hold no match: see `plan`.
 _LEAST_RUN = b"0" * 9
+
+
+def compile_regex(text: str) -> re.Pattern[str]:
+    """Compile a regex of a plan."""
+    return re.compile(text, re.ASCII)
 
 
 class Matcher:

@@ -10,7 +10,6 @@ from typing import Literal
 
 from gateway.shield.detections import Severity
 from gateway.shield.ordinary import is_ordinary
-from gateway.shield.regexes import compile_regex
 
 # Categories of words meant for a model. Keys, commands, encodings and hidden text are no less harmful in quotes.
 SAYABLE = frozenset(
@@ -170,7 +169,7 @@ _FORESEEN_ANYHOW = (_FORESEEN, _FORESEEN_ELSEWHERE, _EXAMINED)
 @cache
 def _regex(text: str) -> re.Pattern[str]:
     """Compile a regex when it is first asked for: most texts have no match to judge."""
-    return compile_regex(text, re.UNICODE)
+    return re.compile(text)
 
 
 class Mentions:

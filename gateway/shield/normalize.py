@@ -3,12 +3,11 @@
 Theory of operation. `Normalizer.normalize` gives lower case, one blank for each run of white space, no invisible
 character, and one plain letter for every look-alike. Most texts are ASCII: for them it is one `bytes.translate`, and
 the squeezing of blanks where two stand together. For the rest only the distinct characters are asked, one by one and
-remembered, and replaced in C, in a long text of another script with one table (`pages`). Positions are needed only
+remembered, and replaced in C. Positions are needed only
 where something may match. The first few are found by the word that stands there and how often it stood before; for
 more, a map from the normalized text to the text as sent is made: a list of the places where the two run apart.
 """
 
-import codecs
 import re
 import unicodedata
 from bisect import bisect_right
@@ -16,7 +15,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gateway.shield.lookalikes import LETTERS
-from gateway.shield.pages import Page, page_of
 
 _BLANKS = b"\t\n\v\f\r\x1c\x1d\x1e\x1f "
 _LOWER = bytes(
@@ -197,9 +195,6 @@ class Normalizer:
         has_many = len(raw) - len(text) > _MANY_OTHERS_BYTES
         if len(raw) == len(text):
             wide = raw.translate(_LOWER).decode("ascii")
-        elif has_many and (page := page_of(text)):
-            others = page.beyond_ascii()
-            wide, longs = self._fold_page(page, others)
         else:
             lower = raw.translate(_LOWER)
             if has_many:
@@ -219,12 +214,6 @@ class Normalizer:
         if singles:
             text = _replaced(text, singles)
         return _replaced(text, longs) if longs else text, longs
-
-    def _fold_page(self, page: Page, others: set[str]) -> tuple[str, dict[str, str]]:
-        """Fold a text in bytes, as `_fold_others` does."""
-        singles, longs = self._folds(others)
-        table = "".join(map(chr, _LOWER[:128])) + "".join([singles.get(char, char) for char in page.chars[128:]])
-        return _replaced(codecs.charmap_decode(page.data, "strict", table)[0], longs), longs
 
     def _folds(self, others: set[str]) -> tuple[dict[str, str], dict[str, str]]:
         """Return which characters become another one, and which become none or several."""

@@ -14,7 +14,6 @@ from gateway.shield.normalize import Normalizer, is_itself
 from gateway.shield.patterns import Pattern, PatternError
 
 GATE_CHARS = 64
-_START_CHARS = 6
 LONG_TOKEN_CHARS = 16
 _LEAST_RUN_CHARS = 9
 # What tells a token by its inside is so long: pairs of letters stand in every key.
@@ -26,11 +25,7 @@ _CHEAP = 2e-5
 # Letters of words in scripts with spaces: a word's edge is where none of them stands beside it.
 _WORD = "0-9A-Za-z_\u00c0-\u058f"
 _IS_WORD = re.compile(f"[{_WORD}]")
-_IS_ASCII_WORD = re.compile("[0-9A-Za-z_]")
 _UNICODE_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})")
-# A regex that looks around more often than this, or looks ahead, is dear to try.
-_MANY_LOOKS = 3
-_LONG_REACH_CHARS = 160
 _ANY_CASE = re.compile(r"\(\?[aLmsux]{0,5}i")
 # Of more words a regex is written that tells them apart by their letters; each of a list would be tried in turn.
 _MOST_LISTED = 1_000
@@ -39,7 +34,6 @@ _NAMES = "name_"
 _SHORT_NAME_CHARS = 4
 _TABLE_NAME = re.compile(r"<<([A-Za-z0-9_-]{1,64})>>")
 
-EDGE = "[^0-9A-Z_a-z]"
 How = Literal["words", "tokens", "digits", "unseen"]
 
 
@@ -55,8 +49,6 @@ class Plan:
     ``unseen``: one of the characters `first`.
     reach_chars: how far from its beginning the regex reads.
     parts: the distinct rests and backs of the leads, the empty one first.
-    starts: a fast regex whose group `begin` matches wherever the rule's own may begin to; empty when there is none.
-    guard: a fast regex that matches wherever a match begins; empty when the rule's own is fast.
     alone: what cannot stand before a match that begins with such a character: ``word``, a letter, digit or underscore;
     ``alnum``, a letter or digit; ``plain``, a lower-case letter or digit; ``letter``; ``lower``; ``digit``; or nothing.
     gate: literals one of which must stand in the match or at most GATE_CHARS before it; empty when that is sure.
@@ -71,11 +63,9 @@ class Plan:
     reach_chars: int
     leads: tuple[Lead, ...] = ()
     parts: tuple[str, ...] = ("",)
-    starts: str = ""
     run_chars: int = 0
     run_digits: int = 0
     first: str = ""
-    guard: str = ""
     alone: str = ""
     gate: tuple[str, ...] = ()
     value_chars: int = 0
@@ -83,11 +73,11 @@ class Plan:
 
     def regexes(self) -> list[str]:
         """Return every regex that running the rule may need."""
-        return [text for text in (self.source, self.guard, self.starts, *self.parts) if text]
+        return [text for text in (self.source, *self.parts) if text]
 
     def without_regexes(self) -> "Plan":
         """Return it without the texts of its regexes, which are most of it."""
-        return replace(self, source="", parts=(), starts="", guard="")
+        return replace(self, source="", parts=())
 
 
 def plan_rule(
@@ -138,10 +128,7 @@ def plan_rule(
         return Plan(source, "digits", reach, run_chars=parsed.narrowest_chars, run_digits=digits, gate=gate)
     if best is None:
         raise PatternError("no literal leads to it: begin it with words, or give literals")
-    begins = None
-    if is_normalized and any(lead.low != lead.high for lead in best.leads):
-        begins = Literals(parsed.tree, folded, digit="0", blank=" ", least=1)
-    plan = _words_plan(source, reach, best, gate, derived=derived, begins=begins)
+    plan = _words_plan(source, reach, best, gate, derived=derived)
     if is_normalized:
         return plan
     return replace(plan, value_chars=parsed.value_chars())
@@ -164,7 +151,6 @@ def _words_plan(
     gate: tuple[str, ...],
     *,
     derived: Literals,
-    begins: Literals | None,
 ) -> Plan:
     parts = ("", *sorted({part for lead in way.leads for part in (lead.rest, lead.back) if part}))
     backs = {lead.back for lead in way.leads}
@@ -175,8 +161,6 @@ def _words_plan(
         leads=way.leads,
         parts=parts,
         edges=tuple(_edge(part) if part in backs else ("", 1) for part in parts),
-        starts=_starts(begins) if begins else "",
-        guard=derived.guard() if _is_dear(source, reach) else "",
         alone=derived.alone(),
         gate=gate,
     )
@@ -185,23 +169,6 @@ def _words_plan(
 def _edge(back: str) -> tuple[str, int]:
     edge = edge_before(back)
     return edge, edge_chars(back, edge)
-
-
-def _is_dear(source: str, reach_chars: int) -> bool:
-    """Tell whether trying a regex costs so much that a guard should be tried first."""
-    return reach_chars > _LONG_REACH_CHARS or "(?!" in source or source.count("(?<!") > _MANY_LOOKS
-
-
-def _starts(literals: Literals) -> str:
-    """Write how matches begin as one regex to search for, before the rule's own is tried at its group `begin`."""
-    way = literals.beginning()
-    if way is None:
-        return ""
-    begins = [lead.literal[:_START_CHARS] for lead in way.leads]
-    tree = trie_regex(begins).replace("0", "[0-9]")
-    # One character before the edge of a word is found faster than the edge.
-    is_at_word = literals.is_at_word() and all(_IS_ASCII_WORD.match(begin) for begin in begins)
-    return EDGE * is_at_word + f"(?P<begin>{tree})"
 
 
 def _token_plan(parsed: Pattern, source: str, gate: tuple[str, ...]) -> Plan | None:

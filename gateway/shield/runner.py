@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gateway.shield.anchors import Gate
 from gateway.shield.literals import ALONE
-from gateway.shield.plan import EDGE, GATE_CHARS, Plan
+from gateway.shield.plan import GATE_CHARS, Plan
 from gateway.shield.validators import VALIDATORS
 
 Check = Callable[[str], bool]
@@ -66,14 +66,14 @@ class Span(NamedTuple):
 class Runner:
     """One rule. Each of its regexes is made ready when it is first asked for, and their texts are not kept.
 
-    plan: without its regexes. is_guarded: what `first` finds is still to be tried by `match`. is_led_by_words: its plan
+    plan: without its regexes. is_led_by_words: its plan
     says ``words``. alone: characters of which none stands before a match that begins with one of them. wanted_chars: as
     `Plan.value_chars`, of a rule that words lead to.
     """
 
     __slots__ = (
-        "_are_at_word", "_begins", "_checks", "_compiled", "_first", "_match", "_parts",
-        "_search", "_starts", "alone", "is_guarded", "is_led_by_words", "number", "on_text", "plan", "reach_chars",
+        "_are_at_word", "_checks", "_compiled", "_parts", "_regex",
+        "alone", "is_led_by_words", "number", "on_text", "plan", "reach_chars",
         "wanted_chars",
     )  # fmt: skip
 
@@ -87,31 +87,22 @@ class Runner:
         self.is_led_by_words = plan.how == "words"
         self.wanted_chars = plan.value_chars if self.on_text and self.is_led_by_words else 0
         self.alone = ALONE[plan.alone]
-        self.is_guarded = bool(plan.guard)
-        self._begins = (bool(plan.starts), plan.starts.startswith(EDGE))
         self._are_at_word = tuple(part.startswith(r"\b") for part in plan.parts)
-        self._first: Try | None = None
-        self._match: Try | None = None
-        self._search: Try | None = None
-        self._starts: re.Pattern[str] | None = None
+        self._regex: re.Pattern[str] | None = None
         self._parts: dict[int, Try] = {}
         self._checks = tuple(_check(name) for name in (validator or "").split("+") if name)
 
     @property
-    def match(self) -> Try:
-        """What tries the rule's regex at a place of the subject, up to an end."""
-        if self._match is None:
-            regex = self._compiled(self.number, lambda plan: plan.source)
-            self._match, self._search = regex.match, regex.search
-        return self._match
+    def regex(self) -> re.Pattern[str]:
+        """The rule's regex."""
+        if self._regex is None:
+            self._regex = self._compiled(self.number, lambda plan: plan.source)
+        return self._regex
 
     @property
-    def first(self) -> Try:
-        """What tries the plan's guard so, or the regex itself when there is no guard."""
-        if self._first is None:
-            guard = self._compiled(self.number, lambda plan: plan.guard) if self.is_guarded else None
-            self._first = guard.match if guard else self.match
-        return self._first
+    def match(self) -> Try:
+        """What tries the rule's regex at a place of the subject, up to an end."""
+        return self.regex.match
 
     def part(self, number: int) -> Try:
         """Return what tries whether what must stand after a lead's literal, or backwards from it, does."""
@@ -130,41 +121,14 @@ class Runner:
 
     def search(self, subject: str, low: int, high: int) -> list[Span]:
         """Return all matches that begin in low..high and do not overlap."""
-        reach, starts, matches = self.reach_chars, self._starts, self.match
-        searches = self._search
-        assert searches is not None
-        has_starts, is_edge = self._begins
-        if starts is None and has_starts:
-            starts = self._starts = self._compiled(self.number, lambda plan: plan.starts)
-        found = []
-        place = max(low, 0)
-        if place == 0 and is_edge:
-            # Nothing stands before the first character.
-            match = matches(subject, 0, reach)
-            kept = match and self.confirm(subject, match)
-            if match and kept:
-                found.append(kept)
-                place = match.end()
-            else:
-                place = 1
+        reach, searches = self.reach_chars, self.regex.search
+        found, place = list[Span](), max(low, 0)
         while place <= high:
             last = min(high, place + _PIECE_CHARS)
-            if starts is None:
-                match = searches(subject, place, last + reach)
-                if match is None or match.start() > last:
-                    place = last + 1
-                    continue
-            else:
-                # The edge of a word is searched for by the character before it.
-                begun = starts.search(subject, place - is_edge, last + reach)
-                if begun is None or begun.start("begin") > last:
-                    place = last + 1
-                    continue
-                start = begun.start("begin")
-                match = matches(subject, start, start + reach)
-                if match is None:
-                    place = start + 1
-                    continue
+            match = searches(subject, place, last + reach)
+            if match is None or match.start() > last:
+                place = last + 1
+                continue
             kept = self.confirm(subject, match)
             if kept:
                 found.append(kept)
