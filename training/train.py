@@ -31,11 +31,12 @@ from training.features import RULE_VALUE, Examples, make_examples
 TARGET = Path(__file__).resolve().parents[1] / WEIGHTS_FILE
 LEFT_OUT = Path(__file__).with_name("left-out.json")
 GROUPS = 5
-KEPT_FEATURES = 40_000
-# Of plain harmless texts, which make no use of the words of attacks.
+KEPT_FEATURES = 20_000
+# Of plain harmless texts, which make no use of the words of attacks, and of those that do.
 REVIEW_SHARE, BLOCK_SHARE = 0.004, 0.0005
+TRIGGER_REVIEW_SHARE = 0.02
 PLAIN = "benign"
-_STRENGTH = 30.0  # of the fit: the inverse of the regularization
+_STRENGTH = 10.0  # of the fit: the inverse of the regularization
 _LARGEST = 127
 _FEW_TEXTS = 10  # a family of fewer attacks has no figure of its own
 
@@ -81,7 +82,7 @@ def fit(examples: Examples, rows: Sequence[Row], chosen: np.ndarray) -> Fitted:
     sample = np.r_[weights[texts], weights[of_parts] / counts[of_parts]]
 
     def regress(columns: np.ndarray) -> Fitted:
-        model = LogisticRegression(C=_STRENGTH, max_iter=100, tol=1e-3)
+        model = LogisticRegression(C=_STRENGTH, max_iter=2000, tol=1e-5)
         model.fit(sp.hstack([features[:, columns], rules]).tocsr(), labels, sample_weight=sample)
         of_features = np.zeros(features.shape[1])
         of_features[columns] = model.coef_[0][: len(columns)]
@@ -161,8 +162,13 @@ def main() -> None:
     examples = make_examples(rows)
     print(f"{len(rows)} texts, {len(examples.names)} features, {len(examples.rule_names)} rules", flush=True)
     margins = left_out_margins(examples, rows)
-    is_plain = np.array([row.kind == PLAIN and not row.is_attack and not row.is_test for row in rows])
-    levels = level_at(margins[is_plain], REVIEW_SHARE), level_at(margins[is_plain], BLOCK_SHARE)
+    is_harmless = np.array([not row.is_attack and not row.is_test for row in rows])
+    is_plain = is_harmless & np.array([row.kind == PLAIN for row in rows])
+    review_levels = (
+        level_at(margins[is_plain], REVIEW_SHARE),
+        level_at(margins[is_harmless & ~is_plain], TRIGGER_REVIEW_SHARE),
+    )
+    levels = max(review_levels), level_at(margins[is_plain], BLOCK_SHARE)
     fitted = fit(examples, rows, np.array([not row.is_test for row in rows]))
     about = {"texts": digests(options.data), "rows": int(sum(not row.is_test for row in rows))}
     TARGET.write_text(json.dumps(pack(fitted, examples, levels, about), ensure_ascii=False, indent=1) + "\n", "utf-8")

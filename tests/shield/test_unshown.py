@@ -104,7 +104,7 @@ def test_a_detection_leads_to_the_text_as_sent(shield: Shield, text: str) -> Non
     "text",
     [
         f"\x1b[32mPASSED\x1b[0m {QUOTED} \x1b[32mok\x1b[0m",
-        f"Hel<b></b>lo. {QUOTED} Go<!-- x -->od.",
+        f"Weekly re<b></b>port of the team. {QUOTED} All fil<!-- x -->ters hold.",
     ],
 )
 def test_a_mention_beside_what_is_not_shown_is_still_one(shield: Shield, text: str) -> None:
