@@ -7,7 +7,6 @@ So the fewer first letters the anchors have, the faster the scan, and common cha
 Nodes lie in memory as they are made, so the anchors with the commonest beginnings are added first.
 """
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -15,13 +14,10 @@ from gateway.shield.frequency import likelihood
 from gateway.shield.literals import ALONE
 from gateway.shield.sequels import TEXT_END
 
-Gate = str | frozenset[str]
+Gate = frozenset[str]
 
 LEAST_CHARS = 4
 MOST_CHARS = 12
-# So many pieces, with this between them, are sought in one string.
-_FEW = 8
-_BETWEEN = "\0"
 # What an edge at the root costs, in occurrences of a first letter in one character.
 _EDGE = 0.014
 # So many letters of an anchor are read so often that it matters where in memory they lie.
@@ -62,32 +58,15 @@ def order_words(words: list[str]) -> list[str]:
     return sorted(words, key=lambda word: (-likelihood(word[:_COMMON_CHARS]), word))
 
 
-class Gates:
-    """Pieces of which one must stand right behind an anchor. Equal gates are the same, and equal pieces too.
+def gate_of(pieces: Sequence[str]) -> tuple[Gate | None, int]:
+    """Return pieces of which one must stand right behind an anchor, cut to the length of the shortest, and their end.
 
-    A few are one string, in which a piece is found as fast as in a set, and which takes a tenth of the memory; more are
-    a set. Either may let through what is none of them, where a text ends, but never keeps out what is one.
+    Of several lengths where the text may end; None where anything may stand.
     """
-
-    __slots__ = ("_gates", "_pieces")
-
-    def __init__(self) -> None:
-        self._gates: dict[Gate, Gate] = {}
-        self._pieces: dict[str, str] = {}
-
-    def of(self, pieces: Sequence[str]) -> tuple[Gate | None, int]:
-        """Return the pieces, cut to the length of the shortest, and where they end."""
-        if not pieces:
-            return None, 0
-        size = min(map(len, pieces))
-        cut = {piece[:size].rstrip(TEXT_END) for piece in pieces}
-        gate: Gate = _BETWEEN.join(sorted(cut)) if len(cut) <= _FEW else self._set(cut)
-        return self._gates.setdefault(gate, gate), size + 1
-
-    def _set(self, pieces: set[str]) -> frozenset[str]:
-        """Return a set of pieces that are each kept once. Which way to make it takes less depends on how many."""
-        kept = {self._pieces.setdefault(piece, piece) for piece in pieces}
-        return min(frozenset(kept), frozenset(iter(kept)), key=sys.getsizeof)
+    if not pieces:
+        return None, 0
+    size = min(map(len, pieces))
+    return frozenset(piece[:size].rstrip(TEXT_END) for piece in pieces), size + 1
 
 
 def shared_edge(letter: str, edges: Sequence[frozenset[str]]) -> frozenset[str] | None:

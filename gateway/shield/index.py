@@ -81,10 +81,10 @@ class _Late:
 _Put = Callable[[_Late, Try], None]
 
 
-def _step(word: Word, size: int, row: Row, runner: Runner, put: _Put, gates: anchors.Gates) -> Step:
+def _step(word: Word, size: int, row: Row, runner: Runner, put: _Put) -> Step:
     _, low, high, rest, back, _ = row
     ahead = size - 1 + word.before
-    then, end = gates.of(_pieces(word, size, row))
+    then, end = anchors.gate_of(_pieces(word, size, row))
     lead = Lead(runner, "" if len(word.literal) == size else word.literal, low, high, rest, back)
     edge, far = runner.before(back, word.literal[0]) if low != high else (None, 1)
     if low == high == 0 and word.literal[0] in runner.alone:
@@ -126,7 +126,6 @@ class Index:
     __slots__ = (
         "_dearest",
         "_find",
-        "_gates",
         "_is_ascii",
         "_is_in_order",
         "_known",
@@ -143,19 +142,17 @@ class Index:
         layout: Layout,
         name: str,
         runner: Callable[[int], Runner],
-        gates: anchors.Gates,
         *,
         direction: Direction | None,
         native: bool | None,
     ) -> None:
-        """name: of the layout's index. runner: gives the rule of a number. gates: of all indexes. direction: of the
+        """name: of the layout's index. runner: gives the rule of a number. direction: of the
         texts that will be read, so that no rule is tried that does not count there; None for any. native: as in
         automaton.build.
         """
         self._layout = layout
         self._name = name
         self._runner = runner
-        self._gates = gates
         self._left_out = layout.left_out(direction)
         numbered = layout.anchors(name, direction)
         # The numbers in the layout of the anchors, which have others here if some are left out.
@@ -187,7 +184,7 @@ class Index:
                 break
             pieces += chain.from_iterable(told)
         is_led = any(rows or word.is_signal for word, rows in words)
-        made: _Plain = _Anchor(*self._gates.of(pieces), None)[:] if is_led else _NO_ANCHOR
+        made: _Plain = _Anchor(*anchors.gate_of(pieces), None)[:] if is_led else _NO_ANCHOR
         self._known[number] = made
         return made
 
@@ -217,7 +214,7 @@ class Index:
             if word.is_signal:
                 yield Step(size - 1 + word.before, None, 0, None, 1, None, 0, word.literal)
             for row in rows:
-                yield _step(word, size, row, self._runner(row[0]), put, self._gates)
+                yield _step(word, size, row, self._runner(row[0]), put)
 
     def _put(self, number: int, late: _Late, match: Try) -> None:
         """Have a regex itself tried where it stood for it behind an anchor."""

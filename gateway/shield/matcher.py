@@ -14,7 +14,7 @@ Nothing here works on more of a text at a time than a block: another thread neve
 import re
 from collections.abc import Callable
 
-from gateway.shield import anchors, automaton
+from gateway.shield import automaton
 from gateway.shield.attempt import Attempt, Match, Matches
 from gateway.shield.beginnings import LONGEST_CHARS
 from gateway.shield.detections import Direction
@@ -49,7 +49,6 @@ class Matcher:
     """All rules of a set, ready to scan. Holds nothing of any text; safe in threads."""
 
     __slots__ = (
-        "_gates",
         "_indexes",
         "_layout",
         "_letters",
@@ -66,7 +65,6 @@ class Matcher:
         self._native = native
         self._runners: list[Runner | None] = [None] * layout.count
         self._letters = layout.letters()
-        self._gates = anchors.Gates()
         self._indexes: dict[tuple[str, Direction | None], Index] = {}
         self._runs = tuple(map(self._runner, layout.numbers("digits")))
         unseen = map(self._runner, layout.numbers("unseen"))
@@ -94,7 +92,7 @@ class Matcher:
     def _index(self, name: str, direction: Direction | None) -> Index:
         index = self._indexes.get((name, direction))
         if index is None:
-            index = Index(self._layout, name, self._runner, self._gates, direction=direction, native=self._native)
+            index = Index(self._layout, name, self._runner, direction=direction, native=self._native)
             self._indexes[name, direction] = index
         return index
 

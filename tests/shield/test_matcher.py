@@ -11,7 +11,6 @@ import pytest
 from gateway import bundle
 from gateway.shield import Direction, Rule, RuleSet, Shield, load_rules
 from gateway.shield import matcher as matcher_module
-from gateway.shield.anchors import Gates
 from gateway.shield.matcher import BLOCK_CHARS, BUDGET, Matcher
 from gateway.shield.normalize import Normalizer
 from gateway.shield.plan import GATE_CHARS, Plan
@@ -344,23 +343,3 @@ def test_a_regex_is_made_ready_when_it_is_tried_and_not_for_what_stands_beside_i
     count = len(made)
     matcher.scan(NORMALIZER.normalize(text), direction=Direction.INBOUND)
     assert len(made) == count, "once"
-
-
-def test_gates_that_are_equal_are_the_same_and_so_are_the_pieces_of_large_ones() -> None:
-    gates = Gates()
-    first, end = gates.of(["abcd", "abxy", "cdef"])
-    again, _ = gates.of(["cdef", "abxy", "abcd"])
-    other, shorter = gates.of(["abcd1", "zz"])
-    assert first is again
-    assert (end, shorter) == (5, 3)
-    assert gates.of([]) == (None, 0)
-    for gate, held, lacking in ((first, ("abcd", "abxy", "cdef"), ("bcda", "xyab", "yxyc")), (other, ("ab",), ("bz",))):
-        assert gate is not None
-        assert [piece for piece in (*held, *lacking) if piece in gate] == [*held]
-    many = [f"{number:04}" for number in range(500)]
-    large, _ = gates.of(many)
-    larger, _ = gates.of([*many, "0500"])
-    assert isinstance(large, frozenset)
-    assert isinstance(larger, frozenset)
-    assert large is gates.of(many[::-1])[0] == frozenset(many)
-    assert {id(piece) for piece in large} < {id(piece) for piece in larger}
