@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 
@@ -36,22 +36,22 @@ def has_database(settings: Settings) -> bool:
     return settings.data_dir != ":memory:" and os.path.exists(database_path(settings))
 
 
-def load_shield(path: str | None) -> Shield:
-    """Load the rules of a file, or the built-in ones.
+def load_shield(path: str | None, extra: Sequence[str] = ()) -> Shield:
+    """Load the rules of a file, or the built-in ones, and the local rules of the extra files and folders.
 
     Raises:
         SetupError: the rule file is bad; names the rule, the field and the reason.
     """
     try:
-        return shield.load(path)
+        return shield.load(path, extra)
     except shield.RuleError as error:
         why = error if error.rule or error.field else error.reason
         raise SetupError(f"The rules cannot be used: {why}") from error
 
 
-def ready_shield(path: str | None) -> Shield:
+def ready_shield(path: str | None, extra: Sequence[str] = ()) -> Shield:
     """Do what `load_shield` does, and make the rules ready to scan."""
-    scanner = load_shield(path)
+    scanner = load_shield(path, extra)
     scanner.ready()
     return scanner
 
@@ -74,7 +74,7 @@ def reload(gateway: Gateway, settings: Settings) -> Gateway:
         SetupError: the rules cannot be used; the old gateway goes on.
     """
     settings = keep_lasting(gateway.settings, settings, gateway.log)
-    return Gateway(settings, ready_shield(settings.rules), gateway.lasting, gateway.client)
+    return Gateway(settings, ready_shield(settings.rules, settings.rules_extra), gateway.lasting, gateway.client)
 
 
 @asynccontextmanager
@@ -88,7 +88,7 @@ async def open_gateway(
     Raises:
         SetupError: the rules, the data folder or the database cannot be used.
     """
-    rules = shared.shield if shared else load_shield(settings.rules)
+    rules = shared.shield if shared else load_shield(settings.rules, settings.rules_extra)
     async with open_lasting(settings, log=log, shared=shared, is_shell=is_shell) as lasting:
         client = Client(ca_file=settings.upstream_ca_file)
         try:

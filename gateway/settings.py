@@ -49,6 +49,9 @@ class Settings:
     data_dir: str = _row("", "Folder for the database and credentials; :memory: writes nothing to disk.")
     database_url: str | None = _row(None, "Database to use. This version supports only sqlite, in the data folder.")
     rules: str | None = _row(None, "Rule file to use instead of the built-in rules.")
+    rules_extra: tuple[str, ...] = _row(
+        (), "Rule files of your own, or folders of them, to use on top of the other rules, comma-separated."
+    )
     tls_cert: str | None = _row(None, "Certificate chain (PEM) for HTTPS.")
     tls_key: str | None = _row(None, "Private key (PEM) of the certificate.")
     allowed_hosts: tuple[str, ...] = _row(

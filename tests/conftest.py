@@ -3,7 +3,7 @@
 import functools
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -62,7 +62,9 @@ def _shared_shields() -> Iterator[None]:
     """Load each text of rules once: a shield keeps no state, and loading takes longer than most tests."""
     load, loaded = shield.load, {}
 
-    def load_once(path: str | os.PathLike[str] | None = None) -> shield.Shield:
+    def load_once(path: str | os.PathLike[str] | None = None, extra: Sequence[str] = ()) -> shield.Shield:
+        if extra:
+            return load(path, extra)
         text = Path(path).read_bytes() if path is not None and os.path.isfile(path) else None
         if path is not None and text is None:
             return load(path)

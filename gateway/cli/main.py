@@ -23,6 +23,7 @@ _FILES = {
     "upstream": ("providers", "budgets"),
     "findings": ("alerts", "acceptances"),
     "rules": ("rules",),
+    "rules_files": ("rules",),
     "documents": ("audit", "report"),
     "upkeep": ("trust-audit", "version", "doctor", "openapi", "verify"),
     "data_folder": ("backup", "restore", "demo-data"),

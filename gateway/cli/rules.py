@@ -32,6 +32,7 @@ from gateway.shield.suite import SuiteReport, run_suite
 from gateway.strict_json import write_time
 
 _SHOWN = ("id", "name", "category", "severity", "confidence", "description")
+_EXTRA = argument("--rules-extra", metavar="FILES", help="rule files or folders to add on top, comma-separated")
 _FILE = argument("file", nargs="?", metavar="FILE", help="rule file; the one of the settings if left out")
 BASELINE = "rules-test.json"
 _VERSION = 1
@@ -42,17 +43,22 @@ Outcome = dict[str, Any]
 """The results of one run as they are kept: what fails, which known gaps are open, and the rates and times."""
 
 
-@command("rules check", "Check a rule file; an error names the rule, the field and the reason.", "my.json", _FILE)
+@command(
+    "rules check", "Check a rule file; an error names the rule, the field and the reason.", "my.json", _FILE, _EXTRA
+)
 def _check(options: argparse.Namespace, console: Console) -> int:
-    scanner = compose.load_shield(options.file or load_settings(options).rules)
+    settings = load_settings(options)
+    scanner = compose.load_shield(options.file or settings.rules, settings.rules_extra)
+    local = f", {scanner.local_count} of them local" if settings.rules_extra else ""
     categories = {rule.category for rule in scanner.rules}
-    console.print(f"ok: {len(scanner.rules)} rules in {len(categories)} categories, SHA-256 {scanner.digest}")
+    console.print(f"ok: {len(scanner.rules)} rules in {len(categories)} categories{local}, SHA-256 {scanner.digest}")
     return OK
 
 
-@command("rules list", "List the rules.", "--json", _FILE, has_json=True)
+@command("rules list", "List the rules.", "--json", _FILE, _EXTRA, has_json=True)
 def _list_rules(options: argparse.Namespace, console: Console) -> int:
-    rules = compose.load_shield(options.file or load_settings(options).rules).rules
+    settings = load_settings(options)
+    rules = compose.load_shield(options.file or settings.rules, settings.rules_extra).rules
     if options.json:
         console.print_json(
             [
@@ -72,6 +78,7 @@ def _list_rules(options: argparse.Namespace, console: Console) -> int:
     "Run every rule's own examples and the validation suite. Exit 1 on a failure or a regression.",
     "--baseline results.json",
     _FILE,
+    _EXTRA,
     argument("--no-suite", action="store_true", help="run only the rules' own examples"),
     argument("--baseline", metavar="FILE", help=f"file of the last results; {BASELINE} in the data folder if left out"),
     argument("--unexercised", action="store_true", help="name the rules that no case of the suite matched"),
@@ -80,7 +87,7 @@ def _list_rules(options: argparse.Namespace, console: Console) -> int:
 def _test(options: argparse.Namespace, console: Console) -> int:
     settings = load_settings(options)
     source = options.file or settings.rules
-    scanner = compose.load_shield(source)
+    scanner = compose.load_shield(source, settings.rules_extra)
     path = Path(options.baseline) if options.baseline else Path(settings.data_dir, BASELINE)
     runs = _read_runs(path, is_named=bool(options.baseline))
     clock = SystemClock()

@@ -37,9 +37,11 @@ class Scanned:
     argument("--fail-on", choices=("review", "block"), default="block", help="verdict that exits with 1"),
     argument("--direction", choices=("inbound", "outbound"), default="inbound"),
     argument("--rules", metavar="FILE", help="rules to use instead of the built-in ones"),
+    argument("--rules-extra", metavar="FILES", help="rule files or folders to add on top, comma-separated"),
 )
 def _run(options: argparse.Namespace, console: Console) -> int:
-    scanner = compose.load_shield(load_settings(options).rules)
+    settings = load_settings(options)
+    scanner = compose.load_shield(settings.rules, settings.rules_extra)
     direction = Direction(options.direction)
     found = [_scan_source(scanner, path, console, direction) for path in _walk(options.paths or ["-"])]
     if options.format == "json":

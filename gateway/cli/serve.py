@@ -225,7 +225,7 @@ class Group:
     def __init__(self, site: Site) -> None:
         self.site = site
         self.shared = Shared(
-            shield=compose.ready_shield(site.config.rules),
+            shield=compose.ready_shield(site.config.rules, site.config.rules_extra),
             limiter=rate_windows.RateWindows(),
             # A reload replaces the workers one by one, so there may be twice as many.
             board=metric_board.MetricBoard(2 * site.config.workers + 1),
@@ -236,7 +236,7 @@ class Group:
         """Read settings and rules again. Return whether they are valid, so that new workers may take over with them."""
         try:
             config = load_settings(self.site.options)
-            scanner = compose.ready_shield(config.rules)
+            scanner = compose.ready_shield(config.rules, config.rules_extra)
         except GatewayError as error:
             self.site.log.error("reload_refused", reason=error.message)
             return False

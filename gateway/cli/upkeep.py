@@ -127,12 +127,13 @@ def _check_byte_code(tags: tuple[str, ...]) -> Finding:
 
 def _check_rules(config: Settings) -> Finding:
     try:
-        scanner = compose.load_shield(config.rules)
+        scanner = compose.load_shield(config.rules, config.rules_extra)
     except GatewayError as error:
         return Finding("rules", False, error.message, "correct the rule file: `rules check FILE` names the place")
     if lack := rules_lack(scanner, config.rules):
         return Finding("rules", False, lack, FULL_RULES)
-    return Finding("rules", True, f"{len(scanner.rules)} rules, SHA-256 {scanner.digest[:16]}…")
+    local = f", {scanner.local_count} of them local" if config.rules_extra else ""
+    return Finding("rules", True, f"{len(scanner.rules)} rules{local}, SHA-256 {scanner.digest[:16]}…")
 
 
 def _check_data_dir(config: Settings) -> Finding:

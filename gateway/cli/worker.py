@@ -173,7 +173,11 @@ async def greet(gateway: Gateway, console: Console) -> None:
 
 async def record_reload(gateway: Gateway) -> None:
     """Record which rules answer from now on."""
-    details = {"rules_sha256": gateway.shield.digest, "rules": len(gateway.shield.rules)}
+    details = {
+        "rules_sha256": gateway.shield.digest,
+        "rules": len(gateway.shield.rules),
+        "local_rules": gateway.shield.local_count,
+    }
     await gateway.audit.record(gateway.audit.event("gateway_reloaded", source="gateway", details=details))
     gateway.log.info("reloaded", **details)
     warn_of_rules(gateway)

@@ -45,6 +45,7 @@ class About:
     python: str
     matcher: str
     rules: int
+    local_rules: int
     rules_digest: str
     uptime_seconds: float
     rbac_enabled: bool
@@ -63,6 +64,7 @@ async def _about(gateway: Gateway, who: Principal, command: None, context: Reque
         python="{}.{}.{}".format(*sys.version_info[:3]),
         matcher=gateway.shield.matcher,
         rules=len(gateway.shield.rules),
+        local_rules=gateway.shield.local_count,
         rules_digest=gateway.shield.digest,
         uptime_seconds=max(0, gateway.clock.now_at() - gateway.started_at) / 1000,
         rbac_enabled=settings.rbac_enabled,

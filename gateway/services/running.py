@@ -17,6 +17,7 @@ from gateway.services.health import Health
 from gateway.settings import Settings, is_loopback
 from gateway.shield import Shield, data_files
 from gateway.shield.data_files import RULES_FILE
+from gateway.shield.rules import LOCAL
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 from gateway.strict_json import read_json, write_json
@@ -113,9 +114,10 @@ def rules_lack(shield: Shield, path: str | None) -> str:
     """
     if path is None:
         return ""
+    own = [rule for rule in shield.rules if not rule.id.startswith(LOCAL)]
     builtin = json.loads(data_files.read(RULES_FILE))["rules"]
-    missing = sorted({rule["category"] for rule in builtin} - {rule.category for rule in shield.rules})
-    if 2 * len(shield.rules) >= len(builtin) and not missing:
+    missing = sorted({rule["category"] for rule in builtin} - {rule.category for rule in own})
+    if 2 * len(own) >= len(builtin) and not missing:
         return ""
     lacks = f", and none of the categories {', '.join(missing)}" if missing else ""
-    return f"the rule file has {len(shield.rules)} rules in place of the {len(builtin)} built-in ones{lacks}"
+    return f"the rule file has {len(own)} rules in place of the {len(builtin)} built-in ones{lacks}"

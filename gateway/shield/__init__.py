@@ -7,8 +7,9 @@ result = shield.scan("some text", Direction.INBOUND)
 import functools
 import hashlib
 import os
+from collections.abc import Sequence
 
-from gateway.shield import data_files
+from gateway.shield import data_files, local_rules
 from gateway.shield.attack_model import WEIGHTS_FILE, AttackModel
 from gateway.shield.data_files import PLANS_FILE, RULES_FILE
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
@@ -16,6 +17,7 @@ from gateway.shield.engine import Shield
 from gateway.shield.frequency import GRAMS_FILE
 from gateway.shield.redact import redact
 from gateway.shield.rules import (
+    LOCAL,
     Rule,
     RuleError,
     RuleSet,
@@ -52,24 +54,30 @@ __all__ = [
 ]
 
 
-def load(rules_path: str | os.PathLike[str] | None = None) -> Shield:
+def load(rules_path: str | os.PathLike[str] | None = None, extra: Sequence[str] = ()) -> Shield:
     """Make a shield from a rule file, or from the rules that come with the gateway.
 
+    extra: files or folders of local rules, which are added.
     Of a file of one's own every regex is timed first, but for those that come along, which were.
 
     Raises:
         RuleError: the file cannot be read, or is no valid rule file, or a regex in it takes too long.
     """
     try:
+        known = _load_planned()
         if rules_path is not None:
             with open(rules_path, "rb") as file:
                 raw = file.read()
-            known = _load_planned()
-            ruleset = load_rules(raw, known=known)
-            try_rules(ruleset, known)
+        elif extra:
+            raw = data_files.read(RULES_FILE)
         else:
-            ruleset = _load_planned() or load_rules(data_files.read(RULES_FILE))
+            return Shield(known or load_rules(data_files.read(RULES_FILE)), model=AttackModel())
+        ruleset = load_rules(local_rules.merged(raw, extra) if extra else raw, known=known)
+        try_rules(ruleset, known, prefix=LOCAL if rules_path is None else "")
         return Shield(ruleset, model=AttackModel())
+    except RuleError as error:
+        path = local_rules.file_of(error.rule, extra) if error.rule.startswith(LOCAL) else ""
+        raise (error.within(path) if path else error) from error
     except OSError as error:
         raise RuleError("", "", f"cannot be read: {error.strerror or error}") from error
 

@@ -12,7 +12,7 @@ from gateway.shield.matcher import BUDGET, Match, Matcher
 from gateway.shield.mention import LOWER_NOTE, MENTIONABLE, MOST_PLACES, Level, Mentions, lowered
 from gateway.shield.normalize import Normalizer, View
 from gateway.shield.redact import MASKED_CATEGORIES, matched_of, redact_spans
-from gateway.shield.rules import Rule, RuleSet
+from gateway.shield.rules import LOCAL, Rule, RuleSet
 from gateway.shield.scoring import DEFAULT_POLICY, Policy, judge, nothing_found
 from gateway.shield.shapes import Shapes
 from gateway.shield.views import Decoded
@@ -95,6 +95,16 @@ class Shield:
     def rules(self) -> Sequence[Rule]:
         """Every rule, in the file's order."""
         return self._ruleset.rules
+
+    @property
+    def source(self) -> bytes:
+        """The rule file, with local rules merged."""
+        return self._ruleset.rules.source
+
+    @property
+    def local_count(self) -> int:
+        """How many of the rules are an operator's own, on top of a whole set."""
+        return sum(self.layout.rule(number)[0].id.startswith(LOCAL) for number in range(self.layout.count))
 
     @property
     def digest(self) -> str:
