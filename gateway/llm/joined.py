@@ -19,6 +19,7 @@ from operator import itemgetter
 from gateway.llm.base import Leaf, LeafKind
 from gateway.records import record
 from gateway.shield.detections import Detection, ScanResult
+from gateway.shield.scoring import MODEL_RULE
 
 SEAM_CHARS = 160
 """How much of either end of a long text is glued to its neighbours."""
@@ -68,7 +69,10 @@ class JoinedText:
 def _in_leaves(
     found: Detection, pieces: Sequence[tuple[int, Leaf, int]], digests: dict[int, str]
 ) -> Iterable[Detection]:
-    """Yield a detection as it stands in each leaf, first in that of the match it is reported at."""
+    """Yield a detection as it stands in each leaf, first in that of the match it is reported at.
+
+    That of the attack model stands in one leaf, the one that has most of its words.
+    """
     leaves: dict[int, Leaf] = {}
     spans: dict[int, list[tuple[int, int]]] = {}
     whole: set[tuple[int, int]] = set()
@@ -82,9 +86,14 @@ def _in_leaves(
         leaves[id(leaf)] = leaf
         if (first, last) not in mine:
             mine.append((first, last))
-        goes_on = index + 1 < len(pieces) and end > pieces[index + 1][0]  # a line break behind the text does not count
-        (spread if goes_on else whole).add((id(leaf), first))
+        continues = index + 1 < len(pieces) and end > pieces[index + 1][0]  # a line break behind does not count
+        (spread if continues else whole).add((id(leaf), first))
     spread -= whole  # a match that is whole in its text is not another one where the next text is glued to it
+    stands_elsewhere = len(leaves) > 1 and found.rule == MODEL_RULE
+    if stands_elsewhere:
+        # The attack model judges all leaves at once: words that it shares with a short leaf, a name, say nothing there.
+        most = max(leaves, key=lambda key: len(spans[key]))
+        leaves = {most: leaves[most]}
     for number, (key, leaf) in enumerate(leaves.items(), 1):
         if key not in digests:
             digests[key] = hashlib.sha256(leaf.text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -101,7 +110,7 @@ def _in_leaves(
             spans=(),
             sha256=digests[key],
             chars=len(leaf.text),
-            is_spread=found.is_spread or is_last or any(leaf_id == key for leaf_id, _ in spread),
+            is_spread=found.is_spread or stands_elsewhere or is_last or any(leaf_id == key for leaf_id, _ in spread),
         )
         if is_last:
             return  # it stands for the other leaves as well

@@ -29,7 +29,6 @@ from gateway.services.findings import described
 from gateway.services.routing import ProviderConnection
 from gateway.services.spending import OverBudget, Reservation
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
-from gateway.shield.scoring import MODEL_RULE
 from gateway.store.database import Transaction
 
 OPERATION = "chat.completions"
@@ -183,14 +182,9 @@ class ChatExchange:
 
 
 def _unless_found(exchange: ChatExchange, place: str, text: str) -> str | None:
-    """Return a text of the request, unless it was not scanned or a rule matched in it.
-
-    The attack model judges all texts of a request together, so the words that it names belong to no single text.
-    """
-    if exchange.inbound is None:
-        return None
-    found = (one for one in exchange.inbound.result.detections if one.rule != MODEL_RULE)
-    return None if any(one.place == place for one in found) else text
+    """Return a text of the request, unless it was not scanned or something was found in it."""
+    inbound = exchange.inbound
+    return None if inbound is None or any(found.place == place for found in inbound.result.detections) else text
 
 
 def sighting(exchange: ChatExchange, row: TrafficRow) -> Sighting:
