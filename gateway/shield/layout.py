@@ -1,7 +1,7 @@
 """All that a start needs of a rule file, worked out ahead: plans, short forms of the rules, and what the automata hold.
 
 Theory of operation. The form is lines of JSON, of which a start parses hardly any. They stay compressed in groups, a
-fifth of their size in memory, and a group is unpacked to read one of its lines. The first line tells where everything
+third of their size in memory, and a group is unpacked to read one of its lines. The first line tells where everything
 stands, a line for each automaton holds its anchors in the order they are added, and each rule and each anchor has a
 line of its own, which is parsed when the rule or the anchor is first met; so has each text of what stands behind
 literals, since many share one. Rules that were not planned ahead take the same form in memory, so there is one way to
@@ -21,7 +21,7 @@ from gateway.shield.patterns import SIGNS_IN_TOKENS
 from gateway.shield.plan import Plan
 from gateway.shield.scripts import SCRIPTS, first_letter, script_of
 
-VERSION = 23
+VERSION = 24
 INDEXES = ("words", "tokens", *SCRIPTS)
 # The numbers of the first lines of each kind: anchors of the indexes, which of them lead to rules for replies, the
 # vocabulary, and the rules.
@@ -32,8 +32,8 @@ _RULES = _VOCABULARY + 1
 _WANTED = ord("1")
 # What may stand before a letter of a token that has neither a letter nor a digit before it: the first, its beginning.
 _BEFORE_ALONE = "\n" + SIGNS_IN_TOKENS
-# Of compressed lines: as large as spares memory, as small as unpacks in some 10 µs.
-_GROUP_LINES = 32
+# Groups of 32 lines would save no memory to speak of, and made the first scans of a process cost twice as much.
+_GROUP_LINES = 4
 _LENGTH_BYTES = 4
 # Characters searched that cost as much as one try.
 CHARS_PER_TRY = 64
@@ -79,13 +79,14 @@ class Brief:
 
 
 class _Lines:
-    """Compressed lines by number."""
+    """Compressed lines by number. Keeps the group it unpacked last, for whoever reads one line after another."""
 
-    __slots__ = ("_groups",)
+    __slots__ = ("_groups", "_last")
 
     def __init__(self, raw: bytes) -> None:
         """raw: bytes made by `pack`."""
         self._groups: list[bytes] = []
+        self._last: tuple[int, list[bytes]] = (-1, [])  # one value, since threads share it
         place = 0
         while place < len(raw):
             start = place + _LENGTH_BYTES
@@ -94,7 +95,11 @@ class _Lines:
 
     def __getitem__(self, number: int) -> bytes:
         group, place = divmod(number, _GROUP_LINES)
-        return zlib.decompress(self._groups[group]).split(b"\n")[place]
+        unpacked, lines = self._last
+        if unpacked != group:
+            lines = zlib.decompress(self._groups[group]).split(b"\n")
+            self._last = group, lines
+        return lines[place]
 
     @staticmethod
     def pack(lines: Sequence[bytes]) -> bytes:
