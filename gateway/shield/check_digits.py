@@ -1,15 +1,19 @@
-"""Check digits: the algorithms many numbers share, and the numbers of cards and bank accounts. Pure.
+"""Check digits: what the table of numbers is read with, and the numbers of cards and bank accounts. Pure.
 
 A check takes the text of a match, separators and all, and an argument that only a few use. It says whether the
 number could have been issued, never whether it was. A number whose digits are all the same never could.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Sequence
 
 Check = Callable[[str, str], bool]
+Holds = Callable[[str], bool]
 
 DIGITS = "0123456789"
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+ALNUM = DIGITS + LETTERS
+_FEW_DIGITS = 5
 _VERHOEFF_TIMES = (
     "0123456789", "1234067895", "2340178956", "3401289567", "4012395678",
     "5987604321", "6598710432", "7659821043", "8765932104", "9876543210",
@@ -70,19 +74,114 @@ def numbers_of(value: str, lengths: Sequence[int]) -> list[int]:
     return found if len(found) in lengths and len(set(found)) > 1 else []
 
 
-def luhn_holds(numbers: Sequence[int]) -> bool:
+def digits(form: str | int, *holds: Holds) -> Check:
+    """Make a check of the digits of a match: their form (or their count), then all of `holds`."""
+    return _reader(rf"\d{{{form}}}" if isinstance(form, int) else form, lambda value: _only(value, DIGITS), holds)
+
+
+def text(form: str, *holds: Holds) -> Check:
+    """Make a check of the capital letters and digits of a match: their form, then all of `holds`."""
+    return _reader(form, plain, holds)
+
+
+def _only(value: str, kept: str) -> str:
+    return "".join(char for char in value if char in kept)
+
+
+def _reader(form: str, read: Callable[[str], str], holds: tuple[Holds, ...]) -> Check:
+    def check(value: str, _argument: str) -> bool:
+        number = read(value)
+        numbers = _only(number, DIGITS)
+        is_varied = len(set(numbers)) > 1 or len(numbers) < _FEW_DIGITS
+        return is_varied and re.fullmatch(form, number) is not None and all(hold(number) for hold in holds)
+
+    return check
+
+
+def any_of(*checks: Check) -> Check:
+    """Make a check that holds if one of several does."""
+    return lambda value, argument: any(check(value, argument) for check in checks)
+
+
+def weighted(
+    weights: Sequence[int], modulus: int, signs: str = ALNUM, *, at: int = -1, plus: int = 0, values: str = ALNUM
+) -> Holds:
+    """Hold if the character at `at` is the one of `signs` at the weighted sum plus `plus`, by `modulus`.
+
+    A character counts as its place in `values`. Negative weights give what is missing to a multiple.
+    """
+
+    def hold(number: str) -> bool:
+        place = (
+            sum(values.index(char) * weight for char, weight in zip(number, weights, strict=False)) + plus
+        ) % modulus
+        return place < len(signs) and signs[place] == number[at]
+
+    return hold
+
+
+def multiple(weights: Sequence[int], modulus: int, remainders: Sequence[int] = (0,)) -> Holds:
+    """Hold if the weighted sum over all characters leaves one of `remainders`."""
+    return lambda number: dot([int(char, 36) for char in number], weights) % modulus in remainders
+
+
+def remainder(modulus: int, length: int, check: Callable[[int], int] = lambda rest: rest) -> Holds:
+    """Hold if the digits behind the first `length` are the remainder of these, or what `check` makes of it."""
+    return lambda number: check(int(number[:length]) % modulus) == int(number[length:])
+
+
+def two_rounds(first: Sequence[int], second: Sequence[int]) -> Holds:
+    """Hold if the last digit is the weighted sum by 11; where that is 10, with the second weights, and then 0."""
+
+    def hold(number: str) -> bool:
+        numbers = [int(char) for char in number]
+        rests = [dot(numbers[:-1], weights) % 11 for weights in (first, second)]
+        return (rests[0] if rests[0] < 10 else rests[1] % 10) == numbers[-1]
+
+    return hold
+
+
+def digit_sums(weights: Sequence[int]) -> Holds:
+    """Hold if the last digit is the sum of the digits of all products by 10; a letter counts as two digits."""
+
+    def hold(number: str) -> bool:
+        spread = "".join(char if char in DIGITS else f"{ord(char) - 64:02d}" for char in number[:-1])
+        products = [int(char) * weights[place % len(weights)] for place, char in enumerate(spread)]
+        return sum(sum(divmod(product, 10)) for product in products) % 10 == int(number[-1])
+
+    return hold
+
+
+def date(at: int = 0, order: str = "ymd", *, months: Sequence[int] = (0,), days: Sequence[int] = (0,)) -> Holds:
+    """Hold if six digits at `at` are a date, less one of the numbers that may be added to its month and its day."""
+
+    def hold(number: str) -> bool:
+        pairs = [int(number[place : place + 2]) for place in (at, at + 2, at + 4)]
+        year, month, day = pairs if order == "ymd" else reversed(pairs)
+        return any(is_date(year, month - later, day - more) for later in months for more in days)
+
+    return hold
+
+
+def part(cut: slice, hold: Holds) -> Holds:
+    """Make `hold` look at a part of the number."""
+    return lambda number: hold(number[cut])
+
+
+def padded(length: int, hold: Holds) -> Holds:
+    """Make `hold` look at the number with noughts before it."""
+    return lambda number: hold(number.zfill(length))
+
+
+def luhn_holds(number: str) -> bool:
     """Check the Luhn digit, which is the last one (ISO/IEC 7812-1 annex B)."""
-    return (sum(numbers[-1::-2]) + sum([_DOUBLED[number] for number in numbers[-2::-2]])) % 10 == 0
+    numbers = [int(char) for char in number]
+    return (sum(numbers[-1::-2]) + sum([_DOUBLED[one] for one in numbers[-2::-2]])) % 10 == 0
 
 
 def dot(numbers: Sequence[int], weights: Sequence[int]) -> int:
     """Add up each number times its weight; the shorter of the two ends it."""
     return sum(number * weight for number, weight in zip(numbers, weights, strict=False))
-
-
-def pair_at(numbers: Sequence[int], at: int) -> int:
-    """Read the two digits at `at` as one number."""
-    return numbers[at] * 10 + numbers[at + 1]
 
 
 def is_date(year: int, month: int, day: int) -> bool:
@@ -91,118 +190,80 @@ def is_date(year: int, month: int, day: int) -> bool:
     return 1 <= month <= 12 and 1 <= day <= days[month - 1]
 
 
-def begins_with_date(numbers: Sequence[int], day_first: bool = False) -> bool:
-    """Say whether six digits are a date: YYMMDD, or DDMMYY when `day_first`."""
-    year, day = (pair_at(numbers, 4), pair_at(numbers, 0)) if day_first else (pair_at(numbers, 0), pair_at(numbers, 4))
-    return is_date(year, pair_at(numbers, 2), day)
-
-
-def weighted(length: int, weights: Sequence[int], modulus: int, carried: Mapping[int, int] | None = None) -> Check:
-    """Make the check `last digit = weighted sum mod modulus`, where `carried` says what two-digit remainders become."""
-
-    def check(value: str, _argument: str) -> bool:
-        numbers = numbers_of(value, (length,))
-        if not numbers:
-            return False
-        remainder = dot(numbers[: len(weights)], weights) % modulus
-        return (carried or {}).get(remainder, remainder) == numbers[-1]
-
-    return check
-
-
-def luhn_of(length: int, first: str, date_at: int | None = None) -> Check:
-    """Make a Luhn check for `length` digits of which the first is one of `first`, with YYMMDD at `date_at`."""
-
-    def check(value: str, _argument: str) -> bool:
-        numbers = numbers_of(value, (length,))
-        if not numbers or str(numbers[0]) not in first or not luhn_holds(numbers):
-            return False
-        return date_at is None or begins_with_date(numbers[date_at:])
-
-    return check
-
-
-def verhoeff_holds(numbers: Sequence[int]) -> bool:
+def verhoeff_holds(number: str) -> bool:
     """Check the last digit by Verhoeff's dihedral scheme."""
     state = 0
-    for place, number in enumerate(reversed(numbers)):
-        state = int(_VERHOEFF_TIMES[state][int(_VERHOEFF_TURNS[place % 8][number])])
+    for place, char in enumerate(reversed(number)):
+        state = int(_VERHOEFF_TIMES[state][int(_VERHOEFF_TURNS[place % 8][int(char)])])
     return state == 0
+
+
+def mod11_10(number: str) -> bool:
+    """Check the last digit by ISO 7064 mod 11,10."""
+    state = 10
+    for char in number[:-1]:
+        state = ((state + int(char)) % 10 or 10) * 2 % 11
+    return (11 - state) % 10 == int(number[-1])
+
+
+def dated(value: str, argument: str) -> bool:
+    """Check a number that only carries a date: `argument` is its length and `ymd` or `dmy` with the date's place.
+
+    To the day of a woman Indonesia adds 40.
+    """
+    length, order, at = argument.split("/")
+    return digits(int(length), date(int(at), order, days=(0, 40) if order == "dmy" else (0,)))(value, "")
 
 
 def verhoeff(value: str, argument: str) -> bool:
     """Check `argument` or 12 digits by Verhoeff's check digit; as in an Aadhaar number the first is 2 to 9 (UIDAI)."""
-    numbers = numbers_of(value, (int(argument or 12),))
-    return bool(numbers) and numbers[0] > 1 and verhoeff_holds(numbers)
-
-
-def mod11_10_holds(numbers: Sequence[int]) -> bool:
-    """Check the last digit by ISO 7064 mod 11,10."""
-    state = 10
-    for number in numbers[:-1]:
-        state = ((state + number) % 10 or 10) * 2 % 11
-    return (11 - state) % 10 == numbers[-1]
-
-
-def dated_check(length: int, check: Check, day_first: bool = False) -> Check:
-    """Make `check` also ask that the number begins with a date (YYMMDD or DDMMYY; months may carry a century)."""
-
-    def both(value: str, argument: str) -> bool:
-        numbers = numbers_of(value, (length,))
-        if not numbers:
-            return False
-        month, day = pair_at(numbers, 2) % 20, pair_at(numbers, 0 if day_first else 4)
-        return 1 <= (month or 20) <= 12 and 1 <= day <= 31 and check(value, argument)
-
-    return both
+    return digits(rf"[2-9]\d{{{int(argument or 12) - 1}}}", verhoeff_holds)(value, "")
 
 
 def luhn(value: str, argument: str) -> bool:
     """Check the Luhn digit of `argument` digits, or of 8 to 24 (ISO/IEC 7812-1 annex B)."""
-    numbers = numbers_of(value, (int(argument),) if argument else range(8, 25))
-    return bool(numbers) and luhn_holds(numbers)
+    return digits(int(argument) if argument else r"\d{8,24}", luhn_holds)(value, "")
 
 
 def card(value: str, argument: str) -> bool:
     """Check a payment card: issuer range and length (ISO/IEC 7812), then Luhn. `argument`: fewest digits, or empty."""
-    numbers = numbers_of(value, range(int(argument or 12), 20))
-    text = "".join(map(str, numbers))
-    known = any(low <= text[: len(low)] <= high and len(text) in lengths for low, high, lengths in _CARD_RANGES)
-    return known and luhn_holds(numbers)
+    number = "".join(map(str, numbers_of(value, range(int(argument or 12), 20))))
+    known = any(low <= number[: len(low)] <= high and len(number) in lengths for low, high, lengths in _CARD_RANGES)
+    return known and luhn_holds(number)
 
 
 def iban(value: str, _argument: str) -> bool:
     """Check an IBAN: the country's length, then ISO 7064 mod 97,10 (ISO 13616)."""
-    text = plain(value)
-    if IBAN_CHARS.get(text[:2]) != len(text) or not text[2:4].isdigit():
+    number = plain(value)
+    if IBAN_CHARS.get(number[:2]) != len(number) or not number[2:4].isdigit():
         return False
-    return int("".join(str(int(char, 36)) for char in text[4:] + text[:4])) % 97 == 1
+    return int("".join(str(int(char, 36)) for char in number[4:] + number[:4])) % 97 == 1
 
 
 def aba(value: str, _argument: str) -> bool:
     """Check a US routing number: a Federal Reserve prefix, weights 3 7 1 (American Bankers Association)."""
     numbers = numbers_of(value, (9,))
-    prefix = pair_at(numbers, 0) if numbers else 99
+    prefix = numbers[0] * 10 + numbers[1] if numbers else 99
     known = prefix <= 12 or 21 <= prefix <= 32 or 61 <= prefix <= 72 or prefix == 80
     return known and dot(numbers, (3, 7, 1) * 3) % 10 == 0
 
 
 def bic(value: str, _argument: str) -> bool:
     """Check the shape and the country of a SWIFT code (ISO 9362). It has no check digit."""
-    text = plain(value)
-    fits = len(text) in (8, 11) and text[:6].isalpha()
-    return fits and (text[4:6] in IBAN_CHARS or text[4:6] in _BIC_COUNTRIES.split())
+    number = plain(value)
+    fits = len(number) in (8, 11) and number[:6].isalpha()
+    return fits and (number[4:6] in IBAN_CHARS or number[4:6] in _BIC_COUNTRIES.split())
 
 
 def vin(value: str, _argument: str) -> bool:
     """Check a vehicle number: ISO 3779, check digit of 49 CFR 565.15 in place 9."""
-    text = plain(value)
-    if len(text) != 17 or set(text) & set("IOQ") or text.isdigit():
+    number = plain(value)
+    if len(number) != 17 or set(number) & set("IOQ") or number.isdigit():
         return False
     worths = [*range(10), *range(1, 9), 1, 2, 3, 4, 5, 7, 9, *range(2, 10)]
     worth = dict(zip(DIGITS + "ABCDEFGHJKLMNPRSTUVWXYZ", worths, strict=True))
-    total = dot([worth[char] for char in text], (8, 7, 6, 5, 4, 3, 2, 10, 0, 9, 8, 7, 6, 5, 4, 3, 2))
-    return text[8] == "0123456789X"[total % 11]
+    total = dot([worth[char] for char in number], (8, 7, 6, 5, 4, 3, 2, 10, 0, 9, 8, 7, 6, 5, 4, 3, 2))
+    return number[8] == "0123456789X"[total % 11]
 
 
 def mrz(value: str, _argument: str) -> bool:
@@ -217,8 +278,3 @@ def mrz(value: str, _argument: str) -> bool:
         return dot(field, (7, 3, 1) * 4) % 10 == worth.get(line[last])
 
     return holds(0, 9) and holds(13, 19) and holds(21, 27)
-
-
-CHECK_DIGITS: Mapping[str, Check] = {
-    "luhn": luhn, "card": card, "iban": iban, "aba": aba, "bic": bic, "verhoeff": verhoeff, "vin": vin, "mrz": mrz,
-}  # fmt: skip

@@ -1,8 +1,7 @@
 """Decide between a secret and its look-alike once a pattern has matched: form, checksum, entropy, placeholder. Pure.
 
 `VALIDATORS` maps the names that rules use to checks `f(value, argument) -> bool`; the argument is empty when the
-rule gives none. The numbers of people, firms, cards and accounts are checked in check_digits.py, id_numbers.py,
-citizen_numbers.py and tax_numbers.py.
+rule gives none. The numbers of people, firms, cards and accounts are checked by number_table.py.
 """
 
 import base64
@@ -18,10 +17,8 @@ from collections.abc import Mapping
 from itertools import chain
 from operator import sub
 
-from gateway.shield.check_digits import CHECK_DIGITS, Check
-from gateway.shield.citizen_numbers import CITIZEN_VALIDATORS
-from gateway.shield.id_numbers import ID_VALIDATORS
-from gateway.shield.tax_numbers import TAX_VALIDATORS
+from gateway.shield.check_digits import Check
+from gateway.shield.number_table import NUMBERS
 
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -301,10 +298,7 @@ def seed_phrase(value: str, _argument: str) -> bool:
 
 
 VALIDATORS: Mapping[str, Check] = {
-    **CHECK_DIGITS,
-    **ID_VALIDATORS,
-    **TAX_VALIDATORS,
-    **CITIZEN_VALIDATORS,
+    **NUMBERS,
     "entropy": entropy,
     "not-example": not_example,
     "not-placeholder": not_placeholder,
