@@ -4,7 +4,8 @@
 
 Each number has valid check digits (`number_checks.py`) and is written as in its country (`numbers.tsv`), with an
 official or a short name before or behind it: in a sentence, on a line of a form, in a row of CSV, in a field of JSON.
-It is found if a detection of the categories pii or financial overlaps it. A look-alike stands beside no name; it is
+It is found if a detection of the categories pii or financial overlaps it. `numbers-announced.tsv` holds announcements
+by a second author, who had not read the rules; they are counted apart. A look-alike stands beside no name; it is
 flagged if the text reaches REVIEW, and `any` counts those with any such detection. The same seed gives the same texts.
 """
 
@@ -22,7 +23,8 @@ from gateway.shield import Direction, Shield, load
 from training.number_checks import MAKERS, Make, fill
 
 TABLE = Path(__file__).with_name("numbers.tsv")
-EACH, LOOKALIKES_EACH = 24, 400
+ANNOUNCED = Path(__file__).with_name("numbers-announced.tsv")
+EACH, ANNOUNCED_EACH, LOOKALIKES_EACH = 24, 6, 400
 REVIEW_SCORE = 25
 # In each language: the name before the number, and the name behind it.
 SENTENCES = {
@@ -107,6 +109,17 @@ def examples(seed: int, each: int = EACH) -> Iterator[Example]:
             value = write(number.make(choice), choice.choice(number.layouts))
             text = announce(choice.choice(number.names), value, number.language, turn, choice)
             yield Example(number.country, number.kind, text, value)
+
+
+def announced(seed: int, each: int = ANNOUNCED_EACH) -> Iterator[Example]:
+    """Put `each` numbers into each announcement of the second author."""
+    known = {(number.country, number.kind): number for number in numbers()}
+    for row in ANNOUNCED.read_text("utf-8").splitlines():
+        country, kind, form = row.split("\t")
+        number, choice = known[country, kind], Random(f"{seed} {row}")
+        for _ in range(each):
+            value = write(number.make(choice), choice.choice(number.layouts))
+            yield Example(country, kind, form.replace("\\n", "\n").format(v=value), value)
 
 
 def write(digits: str, layout: str) -> str:
@@ -235,14 +248,15 @@ def tell(shield: Shield, title: str, found: Iterator[Example], show: int, *, are
 
 
 def report(shield: Shield, seed: int, each: int = EACH, show: int = 0, only: tuple[str, ...] = ()) -> None:
-    """Print both tables."""
-    chosen = (example for example in examples(seed, each) if not only or example.group in only)
-    tell(shield, "numbers announced", chosen, show, are_numbers=True)
+    """Print the three tables."""
+    for title, texts in (("numbers announced", examples(seed, each)), ("by a second author", announced(seed))):
+        chosen = (example for example in texts if not only or example.group in only)
+        tell(shield, title, chosen, show, are_numbers=True)
     tell(shield, "number look-alikes", lookalikes(seed), show, are_numbers=False)
 
 
 def main() -> None:
-    """Print both tables for the rules that come with the gateway."""
+    """Print the tables for the rules that come with the gateway."""
     parser = argparse.ArgumentParser(prog="python -m training.numbers", description=__doc__.partition("\n")[0])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--each", type=int, default=EACH, help="texts for each kind of number")
