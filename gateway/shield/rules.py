@@ -372,6 +372,11 @@ def _validator(entry: dict[str, object], rule: str) -> str | None:
         return None
     value = _text(entry, "validator", rule)
     for part in value.split("+"):
-        if part.partition(":")[0] not in VALIDATORS:
+        name, _, argument = part.partition(":")
+        if name not in VALIDATORS:
             raise RuleError(rule, "validator", f"there is no check {part!r}")
+        try:
+            VALIDATORS[name]("1234567890", argument)
+        except (ValueError, ArithmeticError):
+            raise RuleError(rule, "validator", f"the figures of {part!r} cannot be read") from None
     return value

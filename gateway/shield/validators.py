@@ -1,7 +1,7 @@
 """Decide between a secret and its look-alike once a pattern has matched: form, checksum, entropy, placeholder. Pure.
 
 `VALIDATORS` maps the names that rules use to checks `f(value, argument) -> bool`; the argument is empty when the
-rule gives none. The numbers of people, firms, cards and accounts are checked by number_table.py.
+rule gives none. check_digits.py and national_numbers.py hold those of numbers.
 """
 
 import base64
@@ -18,7 +18,7 @@ from itertools import chain
 from operator import sub
 
 from gateway.shield.check_digits import Check
-from gateway.shield.number_table import NUMBERS
+from gateway.shield.national_numbers import NUMBERS
 
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

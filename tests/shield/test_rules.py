@@ -47,6 +47,8 @@ def _raw(document: dict[str, Any], **fields: Any) -> bytes:
         ({"pattern": "ignore <<nouns>>"}, "pattern", "no table"),
         ({"pattern": "ignore [а-я]{3}"}, "pattern", "range"),
         ({"validator": "no-such-check"}, "validator", "no check"),
+        ({"validator": "luhn+weights:eleven/9 8 7"}, "validator", "cannot be read"),
+        ({"validator": "weights:0/9 8 7"}, "validator", "cannot be read"),
         ({"match": []}, "match", "example"),
         ({"pass": None}, "pass", "missing"),
         ({"colour": "red"}, "colour", "not known"),
