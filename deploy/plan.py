@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from gateway.shield.rules import load_rules, plan_share, write_plans
+from gateway.shield.rules import load_rules, plan_share
 
 rules, arguments = Path("rules.json").read_bytes(), sys.argv[1:]
 if arguments[0].isdigit():
@@ -13,5 +13,5 @@ if arguments[0].isdigit():
     written = pickle.dumps(plan_share(rules, share, shares))
 else:
     planned = [pickle.loads(Path(name).read_bytes()) for name in arguments]  # noqa: S301 - this program wrote them
-    written = write_plans(load_rules(rules, planned=planned))
+    written = load_rules(rules, planned=planned).packed
 sys.stdout.buffer.write(written)

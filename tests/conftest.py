@@ -13,7 +13,7 @@ from running import one_at_a_time
 import build_zipapp
 from gateway import shield
 from gateway.auth import passwords
-from gateway.shield import matcher
+from gateway.shield import runner
 
 PASSWORD_N = passwords._N
 TESTS = Path(__file__).parent
@@ -53,7 +53,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 def _shared_regexes() -> Iterator[None]:
     """Compile a rule's regex once for all shields of the tests: most of their time would go there."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(matcher, "compile_regex", functools.cache(matcher.compile_regex))
+        patch.setattr(runner, "compile_regex", functools.cache(runner.compile_regex))
         yield
 
 

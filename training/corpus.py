@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.shield import Direction
-from gateway.shield.redact import MASKED_CATEGORIES
+from gateway.shield.detections import MASKED_CATEGORIES
 from gateway.shield.suite import Expectation, load_suite
 
 OWN = Path(__file__).with_name("texts")

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from gateway.shield import Direction, Shield, load_rules
 from gateway.shield.attack_model import features_of, parts_of, tokens_of
 from gateway.shield.data_files import RULES_FILE, read
-from gateway.shield.mention import LOWER_NOTE
 from gateway.shield.normalize import Normalizer
 from training.corpus import Row
 
@@ -99,7 +98,7 @@ def _rules_of(rows: Sequence[Row]) -> tuple[sp.csr_matrix, list[str]]:
         sorted(
             found.rule
             for found in shield.scan(row.text[:_MOST_CHARS], Direction.INBOUND).detections
-            if found.category not in _OTHER_CATEGORIES and not found.description.endswith(LOWER_NOTE)
+            if found.category not in _OTHER_CATEGORIES
         )
         for row in rows
     ]

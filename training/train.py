@@ -34,7 +34,7 @@ GROUPS = 5
 KEPT_FEATURES = 20_000
 # Of plain harmless texts, which make no use of the words of attacks, and of those that do.
 REVIEW_SHARE, BLOCK_SHARE = 0.004, 0.0005
-TRIGGER_REVIEW_SHARE = 0.02
+TRIGGER_REVIEW_SHARE = 0.025
 PLAIN = "benign"
 _STRENGTH = 10.0  # of the fit: the inverse of the regularization
 _LARGEST = 127

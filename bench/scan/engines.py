@@ -4,16 +4,16 @@ import importlib
 import importlib.util
 import logging
 import re
-import re._parser as parser  # type: ignore[import-not-found]
 import sys
 import tempfile
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from gateway.shield import Direction, RuleSet, Shield
 from gateway.shield.normalize import Normalizer
-from gateway.shield.unparse import bare, unparse
+from gateway.shield.regex_tree import REPEATS, ops, parser, unparse
 
 Scan = Callable[[str], object]
 _LONGEST_SOURCE = 400
@@ -160,3 +160,29 @@ def presidio() -> Scan | None:
     logging.getLogger("presidio-analyzer").setLevel(logging.CRITICAL)
     analyzer = module.AnalyzerEngine(registry=registry, nlp_engine=model(), supported_languages=["en"])
     return lambda text: analyzer.analyze(text, language="en")
+
+
+def bare(items: Iterable[Any], state: Any) -> list[Any]:
+    """Return items without what only looks around or holds on: they match wherever the given ones do.
+
+    state: of the parse tree they are from.
+    """
+
+    def part(items: Iterable[Any]) -> Any:
+        return parser.SubPattern(state, bare(items, state))
+
+    kept: list[Any] = []
+    for op, arg in items:
+        if op in (ops.AT, ops.ASSERT, ops.ASSERT_NOT):
+            continue
+        if op is ops.BRANCH:
+            arg = None, [part(branch) for branch in arg[1]]
+        elif op is ops.SUBPATTERN:
+            arg = None, arg[1], arg[2], part(arg[3])
+        elif op is ops.ATOMIC_GROUP:
+            op, arg = ops.SUBPATTERN, (None, 0, 0, part(arg))
+        elif op in REPEATS:
+            op = ops.MAX_REPEAT if op is ops.POSSESSIVE_REPEAT else op
+            arg = arg[0], arg[1], part(arg[2])
+        kept.append((op, arg))
+    return kept

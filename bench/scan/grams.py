@@ -18,8 +18,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT)]
 
-from gateway.shield.frequency import CUT_OFF, GRAMS_FILE  # noqa: E402
-from gateway.shield.literals import squash_digits  # noqa: E402
+from gateway.shield.literals import (  # noqa: E402
+    CUT_OFF,
+    GRAMS_FILE,
+    squash_digits,
+)
 from gateway.shield.normalize import Normalizer  # noqa: E402
 
 TEXTS = "benign.jsonl.gz"

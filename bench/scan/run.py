@@ -21,8 +21,7 @@ sys.path[:0] = [str(ROOT)]
 
 import build_zipapp  # noqa: E402
 import gateway.shield  # noqa: E402
-from bench.http import payload  # noqa: E402
-from bench.scan import dearest, engines, stalls, texts  # noqa: E402
+from bench.scan import engines, stalls, texts  # noqa: E402
 from gateway.shield import Direction, RuleSet, Shield, Verdict, load_rules  # noqa: E402
 
 _LEAST_SECONDS = 0.05  # of what is timed
@@ -206,7 +205,6 @@ def main() -> None:
         "scale": lambda: scale(options.rounds),
         "hostile": lambda: hostile(shield, options.rounds),
         "length": lambda: length(shield, options.rounds),
-        "rules": lambda: rules(ruleset, options.data),
     }
     if unknown := set(options.sets) - set(sets):
         parser.error(f"no such set: {', '.join(sorted(unknown))}")
@@ -214,16 +212,6 @@ def main() -> None:
         if not options.sets or name in options.sets:
             print(f"\n{name}")
             run()
-
-
-def rules(ruleset: RuleSet, folder: Path | None) -> None:
-    """Print what each kind of ordinary text costs in tries, and the rules that cost most."""
-    kinds = {
-        "prose": [texts.prose(8192, seed) for seed in range(8)],
-        "code": [texts.code(8192, seed) for seed in range(8)],
-    }
-    kinds["chat"] = [payload.prompt(8192)]
-    dearest.measure(ruleset, kinds | (dearest.sources(folder) if folder else {}))
 
 
 def fallback(ruleset: RuleSet, rounds: int) -> None:

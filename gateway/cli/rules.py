@@ -26,9 +26,8 @@ from gateway.errors import SetupError
 from gateway.services.shield_tests import RunShieldTests
 from gateway.settings import parse_toml
 from gateway.shield import Shield
-from gateway.shield.examples import ExampleReport, run_examples
 from gateway.shield.gitleaks import import_rules
-from gateway.shield.suite import SuiteReport, run_suite
+from gateway.shield.suite import ExampleReport, SuiteReport, run_examples, run_suite
 from gateway.strict_json import write_time
 
 _SHOWN = ("id", "name", "category", "severity", "confidence", "description")

@@ -1,5 +1,6 @@
 """The rows of the shield, internal and public: scan a text, try a policy, the rules, the validation suite."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -66,10 +67,11 @@ class RuleView(RuleSummary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleDetail(RuleView):
-    """A rule with its pattern, and the texts that it must and must not match."""
+    """A rule with its patterns, and the texts that it must and must not match."""
 
     literals: tuple[str, ...]
     pattern: str | None
+    patterns: Mapping[str, str]
     validator: str | None
     match: tuple[str, ...]
     passes: tuple[str, ...] = field(metadata={"json_name": "pass"})

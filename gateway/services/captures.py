@@ -10,9 +10,8 @@ from dataclasses import replace
 from gateway.domain.policies import MASKING, MAX_CAPTURE_CHARS, Capture, CapturedText, ShieldPolicy, cut, with_places
 from gateway.llm.base import Leaf
 from gateway.llm.joined import join
-from gateway.shield.detections import Direction, ScanResult
+from gateway.shield.detections import Direction, ScanResult, mask
 from gateway.shield.engine import BUDGET_RULE
-from gateway.shield.redact import mask
 from gateway.shield.scoring import Policy
 
 Scan = Callable[[str, Direction, Policy], Awaitable[ScanResult]]

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from gateway.shield.detections import Detection, Direction, Severity
-from gateway.shield.redact import MASKED_CATEGORIES
+from gateway.shield.detections import MASKED_CATEGORIES, Detection, Direction, Severity
 
 MOST_FINDINGS = 20
 _STORED = ("rule", "severity", "category", "confidence", "score", "count", "start", "end", "view")

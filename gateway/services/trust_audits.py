@@ -38,7 +38,7 @@ from gateway.services.trust_facts import file_facts, keys_observed, stored_facts
 from gateway.settings import Settings
 from gateway.shield import Shield, data_files
 from gateway.shield.data_files import RULES_FILE
-from gateway.shield.examples import run_examples
+from gateway.shield.suite import run_examples
 from gateway.store.database import Transaction
 
 CHAIN_CACHE_SECONDS = 300.0

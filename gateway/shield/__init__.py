@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from gateway.shield import data_files, local_rules
 from gateway.shield.attack_model import WEIGHTS_FILE, AttackModel
 from gateway.shield.data_files import PLANS_FILE, RULES_FILE
-from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
+from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict, redact
 from gateway.shield.engine import Shield
-from gateway.shield.frequency import GRAMS_FILE
-from gateway.shield.redact import redact
+from gateway.shield.literals import GRAMS_FILE
 from gateway.shield.rules import (
     LOCAL,
     Rule,
@@ -24,7 +23,6 @@ from gateway.shield.rules import (
     load_rules,
     planned_rules,
     try_rules,
-    write_plans,
 )
 from gateway.shield.scoring import DEFAULT_POLICY, Policy, combine, judge
 from gateway.shield.suite import SUITE_FILE
@@ -50,7 +48,6 @@ __all__ = [
     "read_all",
     "redact",
     "try_rules",
-    "write_plans",
 ]
 
 

@@ -6,12 +6,12 @@ and only what then is mostly printable is kept.
 """
 
 import binascii
+import html
 import re
 import string
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from gateway.shield import entities
 from gateway.shield.groups import add_base64, add_hex
 from gateway.shield.normalize import View
 from gateway.shield.shapes import Ranges, Shapes
@@ -266,7 +266,7 @@ def _from_url(code: str) -> str:
 
 
 def _html(text: str, raw: bytes) -> list[Decoded]:
-    unescape = lru_cache(_REMEMBERED_CODES)(entities.unescape)
+    unescape = lru_cache(_REMEMBERED_CODES)(html.unescape)
     spots = [run.span() for run in _found_at(b"&", _HTML, text, raw) if unescape(run[0]) != run[0]]
     return _substituted("html", text, spots, _HTML, unescape)
 

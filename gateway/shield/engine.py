@@ -5,13 +5,20 @@ from dataclasses import replace
 
 from gateway.shield import decode
 from gateway.shield.attack_model import CATEGORY, AttackModel
-from gateway.shield.detections import Detection, Direction, ScanResult, Severity, record
+from gateway.shield.detections import (
+    MASKED_CATEGORIES,
+    Detection,
+    Direction,
+    ScanResult,
+    Severity,
+    matched_of,
+    record,
+    redact_spans,
+)
 from gateway.shield.disguise import DISGUISES, Disguises
 from gateway.shield.layout import Brief, Layout
 from gateway.shield.matcher import BUDGET, Match, Matcher
-from gateway.shield.mention import LOWER_NOTE, MENTIONABLE, MOST_PLACES, Level, Mentions, lowered
 from gateway.shield.normalize import Normalizer, View
-from gateway.shield.redact import MASKED_CATEGORIES, matched_of, redact_spans
 from gateway.shield.rules import LOCAL, Rule, RuleSet
 from gateway.shield.scoring import DEFAULT_POLICY, Policy, judge, nothing_found
 from gateway.shield.shapes import Shapes
@@ -31,12 +38,14 @@ _INBOUND = Direction.INBOUND
 
 @record
 class _Place:
-    """A span in the text as sent where a rule matched, the view it matched in, and whether that hid it."""
+    """A span in the text as sent where a rule matched, and the view it matched in."""
 
     start: int
     end: int
     view: str
-    is_hidden: bool
+
+
+_Places = dict[Brief, list[_Place]]  # by rule
 
 
 class _Reading:
@@ -104,7 +113,7 @@ class Shield:
     @property
     def local_count(self) -> int:
         """How many of the rules are an operator's own, on top of a whole set."""
-        return sum(self.layout.rule(number)[0].id.startswith(LOCAL) for number in range(self.layout.count))
+        return sum(self.layout.rule(number)[0].id.startswith(LOCAL) for number in self.layout.firsts)
 
     @property
     def digest(self) -> str:
@@ -126,8 +135,8 @@ class Shield:
         return self._ruleset.layout
 
     def counted(self, direction: Direction, policy: Policy) -> Iterator[tuple[int, Brief]]:
-        """Yield every rule that counts in a direction, by its number in the layout, as it counts now."""
-        for number in range(self.layout.count):
+        """Yield every rule that counts in a direction, by the number of its first plan, as it counts now."""
+        for number in self.layout.firsts:
             brief = self._brief(number)
             if direction in brief.direction and _has(policy, brief.category) and brief.id not in self._disabled:
                 yield number, brief
@@ -137,7 +146,7 @@ class Shield:
 
         Does not wait, does not keep the text.
         """
-        places: dict[int, list[_Place]] = {}
+        places: _Places = {}
         is_cut_short = False
         room = _ROOM_TIMES * len(text) + _ROOM_CHARS
         readings = [_Reading(text, None, None)]
@@ -161,7 +170,7 @@ class Shield:
             found, signals, is_short = matches
             is_cut_short |= is_short
             if found:
-                self._keep(places, found, reading, text, direction, policy)
+                self._keep(places, found, reading, direction, policy)
             if model is not None:
                 margin = model.margin(view.text)
                 if closest is None or margin > closest[0]:
@@ -174,16 +183,15 @@ class Shield:
                     is_cut_short = True
                     break
                 readings.append(_Reading(decoded.text, decoded, reading))
-        hidden = self._hidden(places)
-        mentions = Mentions(text)
-        detections = [self._detection(number, found, mentions, hidden) for number, found in places.items()]
+        hidden = _hidden(places)
+        detections = [_detection(rule, found, text, hidden) for rule, found in places.items()]
         if model is not None and closest is not None:
             detections += _resembling(model, closest, detections, hidden)
         if is_cut_short:
             detections.append(_over_budget(text))
         if not detections:
             return nothing_found(policy)
-        return judge(detections, policy, redacted=self._redacted(places, text, policy))
+        return judge(detections, policy, redacted=_redacted(places, text, policy))
 
     def _brief(self, number: int) -> Brief:
         briefs = self._briefs
@@ -205,100 +213,61 @@ class Shield:
 
     def _keep(
         self,
-        places: dict[int, list[_Place]],
+        places: _Places,
         matches: Sequence[Match],
         reading: "_Reading",
-        sent: str,
         direction: Direction,
         policy: Policy,
     ) -> None:
         for match in matches:
             rule = self._brief(match.rule)
             if direction in rule.direction and _has(policy, rule.category) and rule.id not in self._disabled:
-                view = ">".join(reading.chain) or rule.view
                 start, end = reading.span(match.start, match.end)
-                # What stands there as it was sent is not hidden by what is not shown beside it.
-                is_hidden = bool(reading.chain) and (
-                    view not in decode.SHOWN or sent[start:end] != reading.text[match.start : match.end]
-                )
-                places.setdefault(match.rule, []).append(_Place(start, end, view, is_hidden))
-
-    def _hidden(self, places: dict[int, list[_Place]]) -> list[_Place]:
-        """Return where secrets stand, which no rule's match may repeat."""
-        return [
-            place
-            for number, found in places.items()
-            if self._brief(number).category in MASKED_CATEGORIES
-            for place in found
-        ]
-
-    def _detection(
-        self,
-        number: int,
-        places: list[_Place],
-        mentions: Mentions,
-        hidden: list[_Place],
-    ) -> Detection:
-        rule = self._brief(number)
-        first, steps, note = places[0], 0, ""
-        if rule.category in MENTIONABLE:
-            first, steps, note = _plainest(places, mentions, rule.category)
-        shown = mentions.text[first.start : first.end]
-        if rule.category not in MASKED_CATEGORIES and hidden:
-            inside = [
-                (max(place.start - first.start, 0), min(place.end, first.end) - first.start)
-                for place in hidden
-                if place.start < first.end and first.start < place.end
-            ]
-            shown = redact_spans(shown, inside) or shown
-        spans = {(place.start, place.end) for place in places} if len(places) > 1 else set()
-        is_told = len(spans) <= _MOST_SPANS
-        return Detection(  # by position, since so many names take as long again
-            rule.id,
-            rule.name,
-            rule.category,
-            lowered(rule.severity, steps) if steps else rule.severity,
-            rule.description + note,
-            matched_of(shown, rule.category),
-            rule.confidence,
-            0,
-            len(spans) or 1,
-            first.start,
-            first.end,
-            first.view,
-            rule.standards,
-            spans=tuple(sorted(spans)) if is_told else (),
-            is_spread=not is_told,
-        )
-
-    def _redacted(self, places: dict[int, list[_Place]], text: str, policy: Policy) -> str | None:
-        spans = []
-        for number, found in places.items():
-            category = self._brief(number).category
-            if category in MASKED_CATEGORIES or policy.category_actions.get(category) == "redact":
-                spans += [(place.start, place.end) for place in found]
-        return redact_spans(text, spans)
+                places.setdefault(rule, []).append(_Place(start, end, ">".join(reading.chain) or rule.view))
 
 
-def _plainest(places: list[_Place], mentions: Mentions, category: str) -> tuple[_Place, Level, str]:
-    """Return the first place that counts most, by how many severities it is lowered there, and why."""
+def _hidden(places: _Places) -> list[_Place]:
+    """Return where secrets stand, which no rule's match may repeat."""
+    return [place for rule, found in places.items() if rule.category in MASKED_CATEGORIES for place in found]
+
+
+def _detection(rule: Brief, places: list[_Place], text: str, hidden: list[_Place]) -> Detection:
     first = places[0]
-    least: Level = 2
-    why = ""
-    if len(places) > MOST_PLACES:
-        return first, 0, why
-    for place in places:
-        # What was hidden is no mention, whatever stands around it.
-        steps: Level = 0
-        note = ""
-        if not place.is_hidden:
-            steps = mentions.steps(place.start, place.end, category)
-            note = LOWER_NOTE if steps else ""
-        if steps < least or place is places[0]:
-            first, least, why = place, steps, note
-        if not steps:
-            break
-    return first, least, why
+    shown = text[first.start : first.end]
+    if rule.category not in MASKED_CATEGORIES and hidden:
+        inside = [
+            (max(place.start - first.start, 0), min(place.end, first.end) - first.start)
+            for place in hidden
+            if place.start < first.end and first.start < place.end
+        ]
+        shown = redact_spans(shown, inside) or shown
+    spans = {(place.start, place.end) for place in places} if len(places) > 1 else set()
+    is_told = len(spans) <= _MOST_SPANS
+    return Detection(  # by position, since so many names take as long again
+        rule.id,
+        rule.name,
+        rule.category,
+        rule.severity,
+        rule.description,
+        matched_of(shown, rule.category),
+        rule.confidence,
+        0,
+        len(spans) or 1,
+        first.start,
+        first.end,
+        first.view,
+        rule.standards,
+        spans=tuple(sorted(spans)) if is_told else (),
+        is_spread=not is_told,
+    )
+
+
+def _redacted(places: _Places, text: str, policy: Policy) -> str | None:
+    spans = []
+    for rule, found in places.items():
+        if rule.category in MASKED_CATEGORIES or policy.category_actions.get(rule.category) == "redact":
+            spans += [(place.start, place.end) for place in found]
+    return redact_spans(text, spans)
 
 
 def _resembling(
@@ -307,12 +276,9 @@ def _resembling(
     detections: Sequence[Detection],
     hidden: Sequence[_Place],
 ) -> Iterator[Detection]:
-    """Yield the model's detection, if there is one. hidden: where secrets stand, which it must not repeat.
-
-    Rules whose matches are only mentioned say nothing of the wording.
-    """
+    """Yield the model's detection, if there is one. hidden: where secrets stand, which it must not repeat."""
     margin, reading, view = closest
-    rules = [one.rule for one in detections if not one.description.endswith(LOWER_NOTE)]
+    rules = [one.rule for one in detections]
 
     def place(start: int, end: int) -> tuple[int, int] | None:
         first, last = reading.span(*view.span(start, end))

@@ -15,7 +15,7 @@ from gateway.shield.engine import Shield
 from gateway.shield.patterns import PatternError
 from gateway.shield.re2 import Translated, translate
 from gateway.shield.rules import RuleError, load_rules, try_rules
-from gateway.shield.specimen import specimens
+from gateway.shield.trial import specimens
 
 _ID_PARTS = re.compile(r"[a-z0-9]{1,40}")
 _MOST_TRIES = 60

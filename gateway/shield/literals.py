@@ -1,79 +1,79 @@
 """Which literals lead to the matches of a regex, and where a match may begin from there. Derived, never guessed.
 
-Theory of operation. The regex is read as a sequence of items. Each item gives one way to find every match: what the
-rest begins with from there on, and how many characters may stand before it. Where an item is a choice, each branch may
-also go its own way. Of all ways the cheapest is taken, by how often its literals stand in ordinary text. Until a way is
-taken, what stands right behind a literal is kept as the states that it begins in.
+Theory of operation. The regex is read as a sequence of items. From each item on, the texts that the rest may begin with
+are listed, as long as there are not too many: one of them stands there in every match. Of all these lists the cheapest
+is taken, by how often its texts stand in ordinary text. Where an item is a choice, each branch may have its own list.
+
+How often that is was measured on seventeen million characters of harmless texts: prose, manuals, dialogues and much
+code, normalized, every digit written as 0. `grams.json` (`bench/scan/grams.py`) lists for each length and class the
+pieces of that length one behind the other; a piece of class n stands once in 2 ** (n / 2) characters. Of other scripts
+nothing was counted: their letters are taken for equally frequent, and texts in them for rare.
 """
 
+import json
 import math
-import re
-import string
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from gateway.shield.beginnings import END, PRICE_EACH, ZERO_WIDTH, Beginnings
-from gateway.shield.frequency import likelihood
-from gateway.shield.regex_tree import ops, parser
-from gateway.shield.sequels import Sequels
-from gateway.shield.unparse import backwards, bare, unparse
+from gateway.shield import data_files
+from gateway.shield.regex_tree import REPEATS, ZERO_WIDTH, ops, width
 
-# How many literals a way may have: few at first, more only while what they give is dear.
-_MOST_LITERALS = (24, 300, 3000)
-# A way this cheap for so many literals is not worth looking for another.
-_CHEAP_ENOUGH = (4e-6, 2e-5, 1e-4)
-# A way this dear is worth looking for one where each branch of a choice goes its own way.
-_DEAR = 3e-5
-# With more literals only so many items are looked at again.
-_MOST_SPOTS = 4
+GRAMS_FILE = "gateway/shield/grams.json"
+LONGEST_GRAM_CHARS = 5
+# How often what is not listed may stand at most, by its length: what `grams.json` was cut off at.
+CUT_OFF = {1: 1e-6, 2: 1e-6, 3: 2e-6, 4: 5e-6, 5: 1e-5}
+_UNLISTED = 0.4
+_LEAST = 1e-13
+# How many texts are in another script, and how often one of its letters or signs stands in those; an ideograph behind
+# another one makes a word with it more often.
+_OTHER_SCRIPTS = 0.05
+_LETTER, _BLANK, _IDEOGRAPH, _NEXT_IDEOGRAPH = 0.05, 0.15, 0.004, 0.03
+_FIRST_IDEOGRAPH = "\u2e80"
+LONGEST_CHARS = 12
+# How many texts a list may have, and how many letters a class; what is larger counts as anything.
+_MOST_TEXTS = 3_000
+_MOST_LETTERS = 10
+_MOST_COPIES = 3
+# Where there are too many, they are cut to so many characters.
+_SHORTER = (8, 6, 5, 4, 3)
 _MOST_BRANCHES = 80
-# What following a lead costs, in tries at one place: when what comes after its literal is tried first, and a longer
-# window only then; and when there is nothing to try first.
-_RESTED = 1.6
+# What one more literal costs wherever it stands: room in the automaton, and time at the start.
+_PRICE_EACH = 5e-7
+# A list this dear is worth looking for one of each branch.
+_DEAR = 1e-5
+# What following a literal costs in tries at one place, when a match may begin at several places before it.
 _WINDOW = 3.0
-_WINDOW_CHARS = 40
-# What is tried around a rule's literals is no longer than this as regexes, or each of them than that, but for an item
-# that must stand there: less tells nearly as much, and the rule's own regex has it all and is tried where that fits.
-_MOST_PARTS_CHARS = 60_000
-_MOST_PART_CHARS = 1_000
-_WORD_CHARS = string.ascii_letters + string.digits + "_"
-# What may not stand before a match, by `Plan.alone`, the most first.
-ALONE = {
-    "word": frozenset(_WORD_CHARS),
-    "alnum": frozenset(string.ascii_letters + string.digits),
-    "plain": frozenset(string.ascii_lowercase + string.digits),
-    "letter": frozenset(string.ascii_letters),
-    "lower": frozenset(string.ascii_lowercase),
-    "digit": frozenset(string.digits),
-    "": frozenset(""),
-}
+_WINDOW_CHARS = 30
 _DIGITS = {ord(digit): "0" for digit in "123456789"}
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Lead:
-    """A literal and where a match may begin: `low` to `high` characters before it; negative is after it.
-
-    When a match may begin at several places before it, rest: a regex that matches at the literal of every match, and
-    back: one that matches what stands before it, read backwards from the literal's first letter on. Else empty.
-    then: what stands right behind the literal, as in `Sequels.tell`; empty if that is not told.
-    """
+    """A literal and where a match may begin: `low` to `high` characters before it; negative is after it."""
 
     literal: str
     low: int
     high: int
-    rest: str = ""
-    back: str = ""
-    then: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(NamedTuple):
     """Leads one of which stands at every match. price: what following them costs, for each character of text."""
 
     leads: tuple[Lead, ...]
     price: float
+
+
+class _Texts(NamedTuple):
+    """What some items may be: whole texts, to which more may be joined, and beginnings of longer ones."""
+
+    whole: frozenset[str]
+    cut: frozenset[str]
+
+
+_NOTHING = _Texts(frozenset(("",)), frozenset())
+_ANYTHING = _Texts(frozenset(), frozenset(("",)))
 
 
 def squash_digits(text: str) -> str:
@@ -83,53 +83,23 @@ def squash_digits(text: str) -> str:
 
 def price_of(leads: Iterable[Lead]) -> float:
     """Estimate the work that leads cause for each character of ordinary text."""
-    return sum(
-        PRICE_EACH + likelihood(lead.literal) * _price_of_one(lead.low, lead.high, bool(lead.back)) for lead in leads
-    )
+    return sum(_PRICE_EACH + likelihood(lead.literal) * _tries(lead.low, lead.high) for lead in leads)
 
 
-def _price_of_one(low: int, high: int, is_checked: bool) -> float:
-    if low == high:
-        return 1.0
-    return _RESTED if is_checked else _WINDOW + (high - low) / _WINDOW_CHARS
-
-
-@dataclass(frozen=True, slots=True)
-class _Spot:
-    """A place in the regex from where on literals are told: the items, and how far into the match they may stand.
-
-    before: the items that come before. state: where the items begin, for Beginnings.
-    """
-
-    before: list[Any]
-    items: list[Any]
-    low: int
-    high: int
-    state: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Around:
-    """What comes before and after some items; low, high: how much comes before. state: where it goes on after them."""
-
-    before: list[Any]
-    low: int
-    high: int
-    after: list[Any]
-    state: int
-
-
-_NOTHING = _Around([], 0, 0, [], END)
+def _tries(low: int, high: int) -> float:
+    return 1.0 if low == high else _WINDOW + (high - low) / _WINDOW_CHARS
 
 
 class Literals:
     """Derives literals from one parse tree.
 
-    letter, digit, blank: as in Beginnings. is_exact: the literal's place in the text that is read is the regex's own,
-    also where it begins with a blank.
+    letter: what a character of the regex is in the text that is read; empty if it is not there. digit: the letter that
+    stands for any digit, or empty. blank: the letter of any white space, of which no two stand together, or empty.
+    is_exact: the literal's place in the text that is read is the regex's own, also where it begins with a blank.
+    least_chars: of a literal.
     """
 
-    __slots__ = ("_beginnings", "_blank", "_is_exact", "_kept", "_least", "_letter", "_parts", "_sizes", "_tree")
+    __slots__ = ("_blank", "_digit", "_is_exact", "_known", "_least_chars", "_letter", "_tree")
 
     def __init__(
         self,
@@ -139,211 +109,227 @@ class Literals:
         digit: str = "",
         blank: str = "",
         is_exact: bool = True,
-        least: int = 2,
+        least_chars: int = 2,
     ) -> None:
         self._tree = tree
+        self._letter = letter
+        self._digit = digit
         self._blank = blank
         self._is_exact = is_exact
-        self._letter = letter
-        self._least = least
-        self._beginnings = Beginnings(letter, digit=digit, blank=blank)
-        self._kept: list[Any] = []
-        # Items before and after the literals of windows; a lead carries their numbers until its way is chosen.
-        self._parts: list[list[Any]] = []
-        # How long each of those is as a regex, by its identity.
-        self._sizes: dict[int, int] = {}
+        self._least_chars = least_chars
+        self._known: dict[int, _Texts] = {}  # by the identity of items of the tree, which lives as long
 
     def cheapest(self) -> Way | None:
         """Return the cheapest way to every match of the regex, or None if nothing leads there."""
-        best = self._best(self._flat(self._tree), _NOTHING, math.inf)
-        return best and self._written(best)
-
-    def _best(self, own: list[Any], around: "_Around", limit: float) -> Way | None:
-        """Choose among the ways that begin at some items or, branch by branch, within them; cost `limit` at most."""
-        best = self._among(self._spots(own, around), limit)
-        if best is None or best.price >= _DEAR:
-            best = self._by_branches(own, around, best, limit)
-        return best
-
-    def _written(self, way: Way) -> Way:
-        """Write out the regexes of a way's leads."""
-        flags = self._tree.state.flags
-        numbers = [{one.rest for one in way.leads} - {""}, {one.back for one in way.leads} - {""}]
-        most = max(_MOST_PART_CHARS, _MOST_PARTS_CHARS // max(1, *map(len, numbers)))
-        rests = {number: self._rest(self._parts[int(number)], most) for number in numbers[0]}
-        backs = {
-            number: backwards(self._short(self._parts[int(number)][::-1], most)[::-1], flags) for number in numbers[1]
-        }
-        tell = Sequels(self._beginnings, self._letter, is_exact=self._is_exact).tell
-        written = (
-            replace(
-                one,
-                rest=rests.get(one.rest, ""),
-                back=backs.get(one.back, ""),
-                then=tell(map(int, one.then.split()), one.literal),
-            )
-            for one in way.leads
-        )
-        return Way(tuple(written), way.price)
-
-    def _rest(self, items: list[Any], most: int) -> str:
-        """Write what comes from a literal on, as far as it is tried there: about so many characters as a regex."""
-        state = self._tree.state
-        return unparse(bare(self._short(items, most), state, with_edges=True), state.flags)
-
-    def _short(self, items: list[Any], most: int) -> list[Any]:
-        """Return the first of some items, up to one that must stand there or that looks around."""
-        kept: list[Any] = []
-        size = count = 0
-        for number, item in enumerate(items, 1):
-            if id(item) not in self._sizes:
-                self._sizes[id(item)] = len(unparse([item]))
-            size += self._sizes[id(item)]
-            if size > most and count:
-                break
-            kept.append(item)
-            if item[0] in ZERO_WIDTH or self._part([item]).getwidth()[0]:
-                count = number
-        return kept[:count]
+        return self._best(_flat(self._tree), [], 0, 0)
 
     def beginning(self) -> Way | None:
         """Return the way by how every match begins, or None if that is not told."""
-        items = self._flat(self._tree)
-        way = self._way(_Spot([], items, 0, 0, self._beginnings.state(items)), _MOST_LITERALS[-1])
-        return way and Way(tuple(replace(lead, then="") for lead in way.leads), way.price)
+        return self._way(_flat(self._tree), 0, 0)
 
-    def alone(self) -> str:
-        """Tell what cannot stand before a match that begins with such a character, as in `Plan.alone`."""
-        if any(op is ops.AT and arg is ops.AT_BOUNDARY for op, arg in self._conditions()):
-            return "word"
-        refused: set[str] = set()
-        for op, arg in self._conditions():
-            if op is ops.ASSERT_NOT and arg[0] < 0 and len(arg[1]) == 1 and arg[1].getwidth() == (1, 1):
-                refused.update(filter(re.compile(unparse(arg[1]), re.ASCII).fullmatch, _WORD_CHARS))
-        return next((name for name, chars in ALONE.items() if chars and refused.issuperset(chars)), "")
-
-    def _conditions(self) -> Iterator[tuple[Any, Any]]:
-        """Yield what must hold before the first character."""
-        for op, arg in self._tree:
-            if op not in ZERO_WIDTH:
-                return
-            yield op, arg
-
-    def _among(self, spots: list[_Spot], limit: float) -> Way | None:
-        """Choose among the ways that begin at some spots and cost no more than `limit`."""
+    def _best(self, own: list[Any], after: list[Any], low: int, high: int) -> Way | None:
+        """Choose among the ways that begin at some items or, branch by branch, within them. low, high: what stands
+        before them.
+        """
         best: Way | None = None
-        for most, enough in zip(_MOST_LITERALS, _CHEAP_ENOUGH, strict=True):
-            told: list[tuple[float, int]] = []
-            for number, spot in enumerate(spots):
-                way = self._way(spot, most, limit if best is None else best.price)
-                if way is not None:
-                    told.append((way.price, number))
-                    best = _cheaper(best, way)
-                    if way.price < enough / 4:
-                        return best
-            if best is not None and best.price < enough:
-                break
-            # What was dear with few literals will hardly be the cheapest with more.
-            spots = [spots[number] for _, number in sorted(told)[:_MOST_SPOTS]] or spots
-        return best
-
-    def _by_branches(self, own: list[Any], around: _Around, best: Way | None, limit: float) -> Way | None:
-        """Choose among the ways where each branch of one choice goes its own way, and the best so far."""
-        low, high = around.low, around.high
-        for index, (op, arg) in enumerate(own):
+        items, lows = own + after, [(low, high)]
+        for place, item in enumerate(own):
+            is_inside = place and item[0] is items[place - 1][0] is ops.LITERAL and items[place - 1][1] != ord(" ")
+            if not is_inside and width(item)[1]:
+                best = _cheaper(best, self._way(items[place:], *lows[-1]))
+            least, most = width(item)
+            lows.append((lows[-1][0] + least, lows[-1][1] + most))
+        if best is not None and best.price < _DEAR:
+            return best
+        for place, (op, arg) in enumerate(own):
             if op is ops.BRANCH and len(arg[1]) <= _MOST_BRANCHES:
-                after, state = (
-                    own[index + 1 :] + around.after,
-                    self._beginnings.state(own, around.state, place=index + 1),
-                )
-                inner = _Around(around.before + own[:index], low, high, after, state)
-                leads: list[Lead] = []
-                most = min(limit, best.price if best else math.inf)
-                price = 0.0
-                for branch in map(self._flat, arg[1]):
-                    way = self._best(branch, inner, most - price)
-                    price += way.price if way else math.inf
-                    if way is None or price >= most:
-                        break
-                    leads += way.leads
-                else:
-                    united = _united(leads)
-                    best = _cheaper(best, Way(united, price_of(united)))
-            least, widest = self._part([own[index]]).getwidth()
-            low, high = low + least, high + widest
+                best = _cheaper(best, self._by_branches(arg[1], items[place + 1 :], *lows[place]))
         return best
 
-    def _spots(self, own: list[Any], around: _Around) -> list[_Spot]:
-        """List where ways may begin among `own` items; words are not begun in their middle."""
-        spots = []
-        low, high = around.low, around.high
-        items = own + around.after
-        for index in range(min(len(own) or 1, len(items))):
-            is_inside = (
-                index > 0 and items[index][0] is items[index - 1][0] is ops.LITERAL and items[index - 1][1] != 32
-            )
-            least, most = self._part([items[index]]).getwidth()
-            if not is_inside and most:
-                state = self._beginnings.state(own, around.state, place=index)
-                spots.append(_Spot(around.before + own[:index], items[index:], low, high, state))
-            low, high = low + least, high + most
-        return spots
+    def _by_branches(self, branches: Iterable[Any], after: list[Any], low: int, high: int) -> Way | None:
+        leads: set[Lead] = set()
+        for branch in branches:
+            way = self._best(_flat(branch), after, low, high)
+            if way is None:
+                return None
+            leads.update(way.leads)
+        return Way(tuple(sorted(leads)), price_of(leads))
 
-    def _part(self, items: list[Any]) -> Any:
-        return parser.SubPattern(self._tree.state, items)
-
-    def _way(self, spot: _Spot, most: int, limit: float = math.inf) -> Way | None:
-        is_window = spot.low != spot.high
-        price = _price_of_one(spot.low, spot.high, True)
-        beginnings = self._beginnings
-        self._kept.append(spot.items)
-        literals = beginnings.tell(spot.state, least_chars=self._least, most=most, price=price, limit=limit)
-        if literals is None:
+    def _way(self, items: list[Any], low: int, high: int) -> Way | None:
+        texts = self._sequence(items)
+        every = texts.whole | texts.cut
+        if any(len(text) < self._least_chars and text != "@" for text in every):
             return None
-        if not self._is_exact and any(literal.startswith(" ") for literal in literals):
+        if not self._is_exact and any(text.startswith(" ") for text in every):
             # A blank may be one of a run in the text: the place found would not be the literal's own.
             return None
-        rest = back = ""
-        if is_window:
-            rest = str(len(self._parts))
-            self._parts.append(spot.items)
-            back = str(len(self._parts))
-            self._parts.append(spot.before)
-        then = str(spot.state)
-        leads = tuple(Lead(literal, spot.low, spot.high, rest, back, then) for literal in sorted(literals))
+        kept = _pruned(every, max(2, self._least_chars), _tries(low, high))
+        leads = tuple(Lead(text, low, high) for text in sorted(kept))
         return Way(leads, price_of(leads))
 
-    def _flat(self, items: Iterable[Any]) -> list[Any]:
-        """Write groups that only hold a sequence as that sequence; flags of a group stay on its items."""
-        flat: list[Any] = []
-        for op, arg in items:
-            if op is ops.SUBPATTERN:
-                inner = self._flat(arg[3])
-                if arg[1] or arg[2]:
-                    inner = [self._flagged(item, arg[1], arg[2]) for item in inner]
-                    self._kept += inner
-                flat += inner
-            else:
-                flat.append((op, arg))
-        return flat
+    def _sequence(self, items: Iterable[Any]) -> _Texts:
+        found = _NOTHING
+        for item in items:
+            if not found.whole:
+                break
+            found = self._joined(found, self._item(item))
+        return found
 
-    def _flagged(self, item: Any, on: int, off: int) -> Any:
+    def _joined(self, first: _Texts, then: _Texts) -> _Texts:
+        if len(first.whole) * (len(then.whole) + len(then.cut)) > _MOST_TEXTS or then == _ANYTHING:
+            return _Texts(frozenset(), first.cut | first.whole)
+        cut = {self._text(one, other) for one in first.whole for other in then.cut}
+        whole = {self._text(one, other) for one in first.whole for other in then.whole}
+        long = {text for text in whole if len(text) >= LONGEST_CHARS}
+        return _Texts(frozenset(whole - long), first.cut | cut | long)
+
+    def _text(self, one: str, other: str) -> str:
+        if self._blank and one.endswith(self._blank) and other.startswith(self._blank):
+            other = other[len(self._blank) :]
+        return (one + other)[:LONGEST_CHARS]
+
+    def _item(self, item: Any) -> _Texts:
         op, arg = item
+        if op is ops.LITERAL:
+            letter = self._letter(chr(arg))
+            return _Texts(frozenset((letter,)), frozenset()) if letter else _ANYTHING
+        if op in ZERO_WIDTH:
+            return _NOTHING
+        known = self._known.get(id(arg))
+        if known is None:
+            known = self._known[id(arg)] = self._listed(op, arg)
+        return known
+
+    def _listed(self, op: Any, arg: Any) -> _Texts:
+        if op is ops.IN:
+            return self._members(arg)
         if op is ops.BRANCH:
-            branches = [self._part([(ops.SUBPATTERN, (None, on, off, branch))]) for branch in arg[1]]
-            return op, (None, branches)
-        return ops.SUBPATTERN, (None, on, off, self._part([item]))
+            return _union([self._sequence(branch) for branch in arg[1]])
+        if op is ops.SUBPATTERN:
+            return self._sequence(arg[3])
+        if op is ops.ATOMIC_GROUP:
+            return self._sequence(arg)
+        if op in REPEATS:
+            return self._copies(arg[0], arg[1], self._sequence(arg[2]))
+        return _ANYTHING
+
+    def _copies(self, least: int, most: int, body: _Texts) -> _Texts:
+        found = _NOTHING
+        for _ in range(min(least, LONGEST_CHARS)):
+            found = self._joined(found, body)
+        several = [found]
+        for _ in range(least, min(most, least + _MOST_COPIES)):
+            several.append(self._joined(several[-1], body))
+        if most > least + _MOST_COPIES or least > LONGEST_CHARS:
+            # The last ones go on.
+            several[-1] = _Texts(frozenset(), several[-1].whole | several[-1].cut)
+        return _union(several)
+
+    def _members(self, members: list[Any]) -> _Texts:
+        letters: set[str] = set()
+        for op, arg in members:
+            if op is ops.LITERAL:
+                letters.add(self._letter(chr(arg)))
+            elif op is ops.RANGE and arg[1] - arg[0] < 26:
+                letters.update(self._letter(chr(code)) for code in range(arg[0], arg[1] + 1))
+            elif op is ops.CATEGORY and arg is ops.CATEGORY_DIGIT:
+                letters.add(self._digit)
+            elif op is ops.CATEGORY and arg is ops.CATEGORY_SPACE:
+                letters.add(self._blank)
+            else:
+                return _ANYTHING
+        if "" in letters or len(letters) > _MOST_LETTERS:
+            return _ANYTHING
+        return _Texts(frozenset(letters), frozenset())
 
 
-def _united(leads: Iterable[Lead]) -> tuple[Lead, ...]:
-    """Return leads in order, those that differ only in the states they begin in as one."""
-    states: dict[tuple[str, int, int, str, str], list[str]] = {}
-    for lead in leads:
-        states.setdefault((lead.literal, lead.low, lead.high, lead.rest, lead.back), []).append(lead.then)
-    return tuple(Lead(*key, " ".join(sorted(set(found)))) for key, found in sorted(states.items()))
+def _flat(items: Iterable[Any]) -> list[Any]:
+    """Write groups as the sequence they hold. Flags of a group do not matter: literals are looked for in any case."""
+    flat: list[Any] = []
+    for op, arg in items:
+        if op is ops.SUBPATTERN:
+            flat += _flat(arg[3])
+        else:
+            flat.append((op, arg))
+    return flat
+
+
+def _union(several: list[_Texts]) -> _Texts:
+    whole = frozenset().union(*(one.whole for one in several))
+    cut = frozenset().union(*(one.cut for one in several))
+    if "" in cut:
+        return _ANYTHING
+    if len(whole) + len(cut) <= _MOST_TEXTS:
+        return _Texts(whole, cut)
+    shorter = (frozenset(text[:size] for text in whole | cut) for size in _SHORTER)
+    few = next((texts for texts in shorter if len(texts) <= _MOST_TEXTS), _ANYTHING.cut)
+    return _Texts(frozenset(), few)
+
+
+def _pruned(texts: Iterable[str], least_chars: int, tries: float) -> list[str]:
+    """Return fewer texts with one of which each of some begins: those hardly rarer than what they begin with go."""
+    kept: list[str] = []
+    for text in sorted(texts):
+        if not (kept and text.startswith(kept[-1])):
+            kept.append(text)
+    prices = {text: _PRICE_EACH + tries * likelihood(text) for text in kept}
+    for size in range(LONGEST_CHARS - 1, least_chars - 1, -1):
+        groups: dict[str, list[str]] = {}
+        for text in prices:
+            if len(text) > size:
+                groups.setdefault(text[:size], []).append(text)
+        for beginning, group in groups.items():
+            price = _PRICE_EACH + tries * likelihood(beginning)
+            if sum(prices[text] for text in group) >= price:
+                for text in group:
+                    del prices[text]
+                prices[beginning] = price
+    return list(prices)
 
 
 def _cheaper(one: Way | None, other: Way | None) -> Way | None:
     if one is None or other is None:
         return one or other
     return other if other.price < one.price else one
+
+
+@lru_cache(maxsize=262_144)
+def likelihood(text: str) -> float:
+    """Estimate how often `text` stands at a given character of ordinary text, 0 to 1."""
+    if not text.isascii():
+        return max(_LEAST, math.prod(map(_letter, text, " " + text), start=_OTHER_SCRIPTS))
+    if len(text) <= LONGEST_GRAM_CHARS:
+        return _share(text)
+    last = text[-LONGEST_GRAM_CHARS:]
+    return max(_LEAST, likelihood(text[:-1]) * min(1.0, _share(last) / _share(last[:-1])))
+
+
+def _letter(char: str, before: str) -> float:
+    if char >= _FIRST_IDEOGRAPH:
+        return _NEXT_IDEOGRAPH if before >= _FIRST_IDEOGRAPH else _IDEOGRAPH
+    return _BLANK if char == " " else _LETTER
+
+
+@lru_cache(maxsize=131_072)
+def _share(piece: str) -> float:
+    if not piece:
+        return 1.0
+    told = _grams().get(piece)
+    if told is not None:
+        return told
+    most = CUT_OFF[len(piece)] * _UNLISTED
+    if len(piece) == 1:
+        return most
+    # Both ends are known to follow and to precede the middle: so often do they do both if that is chance.
+    return max(_LEAST, min(most, _share(piece[:-1]) * _share(piece[1:]) / _share(piece[1:-1])))
+
+
+@lru_cache(maxsize=1)
+def _grams() -> dict[str, float]:
+    shares: dict[str, float] = {}
+    for length, classes in json.loads(data_files.read(GRAMS_FILE))["pieces"].items():
+        step = int(length)
+        for kind, pieces in classes.items():
+            share = 2.0 ** (-int(kind) / 2)
+            shares.update(dict.fromkeys((pieces[at : at + step] for at in range(0, len(pieces), step)), share))
+    return shares

@@ -1,12 +1,11 @@
 """What can be known of a regex without running it: is it bounded, how far can it reach, what is it made of."""
 
 import re
+import string
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from gateway.shield.beginnings import REPEATS, ZERO_WIDTH
-from gateway.shield.regex_tree import ops
-from gateway.shield.unparse import parse
+from gateway.shield.regex_tree import REPEATS, ZERO_WIDTH, ops, parse, unparse
 
 LONGEST_MATCH_CHARS = 4096
 DIGIT_SEPARATORS = " -.()/+"
@@ -14,6 +13,7 @@ SIGNS_IN_TOKENS = "_-.+/="
 # A value holds no blank, no quote, no bracket and nothing that sets values apart.
 LEAST_VALUE_CHARS = 16
 SIGNS_IN_VALUES = SIGNS_IN_TOKENS + "~%!*$@:#&^|\\"
+ALNUM = frozenset(string.ascii_letters + string.digits)
 _ANY_WORD = "az09AZ_"
 
 
@@ -66,21 +66,26 @@ class Pattern:
             count += least
         return count
 
-    def value_chars(self) -> int:
-        """Return how many characters from its beginning on every match has held LEAST_VALUE_CHARS of a value in a row.
-
-        Of a value are letters, digits and SIGNS_IN_VALUES. 0 if not every match holds so many.
-        """
-        before = within = count = 0
-        for least, most, members in _runs(self.tree):
+    def holds_value(self) -> bool:
+        """Say whether every match holds LEAST_VALUE_CHARS of a value in a row: letters, digits and SIGNS_IN_VALUES."""
+        count = 0
+        for least, _, members in _runs(self.tree):
             chars = _chars_of(members)
-            if chars is None or not all(map(is_value_char, chars)):
-                before, within, count = before + within + most, 0, 0
-                continue
-            count, within = count + least, within + most
+            count = count + least if chars is not None and all(map(is_value_char, chars)) else 0
             if count >= LEAST_VALUE_CHARS:
-                return min(before, self.widest_chars) + LEAST_VALUE_CHARS
-        return 0
+                return True
+        return False
+
+    def is_alone(self) -> bool:
+        """Say whether no ASCII letter or digit stands before a match that begins with one."""
+        for op, arg in self.tree:
+            if op is ops.AT and arg is ops.AT_BOUNDARY:
+                return True
+            if op is ops.ASSERT_NOT and arg[0] < 0 and arg[1].getwidth() == (1, 1):
+                return all(map(re.compile(unparse(arg[1]), re.ASCII).fullmatch, ALNUM))
+            if op not in ZERO_WIDTH:
+                break
+        return False
 
     def first_chars(self) -> str:
         """Return the characters a match may begin with if none of them is ASCII, else an empty text."""

@@ -1,14 +1,13 @@
-"""From a rule to what the matcher runs: one regex, how its matches are found, and where they may begin from there.
+"""From a rule to what the matcher runs: one regex, and how its matches are found.
 
 A plan holds nothing but text and numbers, so that plans can be stored beside the rules and made ready in no time.
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from gateway.shield.automaton import trie_regex
-from gateway.shield.edges import edge_before, edge_chars
 from gateway.shield.literals import Lead, Literals, Way, price_of, squash_digits
 from gateway.shield.normalize import Normalizer, is_itself
 from gateway.shield.patterns import Pattern, PatternError
@@ -27,8 +26,6 @@ _WORD = "0-9A-Za-z_\u00c0-\u058f"
 _IS_WORD = re.compile(f"[{_WORD}]")
 _UNICODE_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})")
 _ANY_CASE = re.compile(r"\(\?[aLmsux]{0,5}i")
-# Of more words a regex is written that tells them apart by their letters; each of a list would be tried in turn.
-_MOST_LISTED = 1_000
 # Tables of names of numbers, which are names of fields, too.
 _NAMES = "name_"
 _SHORT_NAME_CHARS = 4
@@ -39,45 +36,29 @@ How = Literal["words", "tokens", "digits", "unseen"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How one rule is run.
+    """How one pattern of a rule is run.
 
     source: the regex, tables expanded, in the letters of the rule's view.
     how: what leads to a match. ``words``: leads in the automaton's letters, in the normalized view. ``tokens``: leads
-    as they are written, in a run of at least LONG_TOKEN_CHARS token characters of the text as sent; every match begins
-    with `run_chars` of them, among which the literals stand. ``digits``: a run of `run_chars` digits and separators,
-    `run_digits` of them digits.
-    ``unseen``: one of the characters `first`.
+    as they are written, in a run of at least LONG_TOKEN_CHARS token characters of the text as sent, with which every
+    match begins. ``digits``: a run of `run_chars` digits and separators, `run_digits` of them digits. ``unseen``: one
+    of the characters `first`.
     reach_chars: how far from its beginning the regex reads.
-    parts: the distinct rests and backs of the leads, the empty one first.
-    alone: what cannot stand before a match that begins with such a character: ``word``, a letter, digit or underscore;
-    ``alnum``, a letter or digit; ``plain``, a lower-case letter or digit; ``letter``; ``lower``; ``digit``; or nothing.
     gate: literals one of which must stand in the match or at most GATE_CHARS before it; empty when that is sure.
-    edges: what may not stand before a literal from which one of the `parts` is read backwards, as for `alone`, and
-    among how many characters.
-    value_chars: of a rule for the text as sent, within how many characters every match has held a long value, as
-    `Pattern.value_chars`; 0 if it need not hold one.
+    is_alone: whether no ASCII letter or digit stands before a match that begins with one.
+    holds_value: whether every match of a rule for the text as sent holds a long value (`shapes.is_value_char`).
     """
 
     source: str
     how: How
     reach_chars: int
     leads: tuple[Lead, ...] = ()
-    parts: tuple[str, ...] = ("",)
     run_chars: int = 0
     run_digits: int = 0
     first: str = ""
-    alone: str = ""
     gate: tuple[str, ...] = ()
-    value_chars: int = 0
-    edges: tuple[tuple[str, int], ...] = (("", 1),)
-
-    def regexes(self) -> list[str]:
-        """Return every regex that running the rule may need."""
-        return [text for text in (self.source, *self.parts) if text]
-
-    def without_regexes(self) -> "Plan":
-        """Return it without the texts of its regexes, which are most of it."""
-        return replace(self, source="", parts=())
+    is_alone: bool = False
+    holds_value: bool = False
 
 
 def plan_rule(
@@ -88,7 +69,7 @@ def plan_rule(
     tables: dict[str, list[str]],
     fold: Normalizer,
 ) -> Plan:
-    """Choose how a rule is found.
+    """Choose how a pattern is found, or the literals alone.
 
     Raises:
         PatternError: the pattern is no regex the shield may run, or nothing leads to its matches.
@@ -106,20 +87,19 @@ def plan_rule(
         tokens = _token_plan(parsed, source, gate)
         if tokens:
             return tokens
-    folded = lambda char: squash_digits(fold.fold_char(char))  # noqa: E731
-    derived = Literals(parsed.tree, folded, digit="0", blank=" ", is_exact=is_normalized)
-    best = derived.cheapest()
+    best: Way | None
     if pattern is None:
         # Written out: a blank at a literal's edge may be one of a run, so it is found from its first other character.
         edges = 0 if is_normalized else max(len(literal) - len(literal.lstrip()) for literal in literals)
         leads = tuple(sorted({Lead(word, 0, edges) for word in near}))
         best = Way(leads, price_of(leads))
-    elif best and is_normalized and all(any(word in lead.literal for word in literals) for lead in best.leads):
-        gate = ()
-    if pattern is not None and near and all(near):
-        leads = tuple(sorted({Lead(word, -GATE_CHARS - 1, parsed.widest_chars) for word in near}))
-        if best is None or price_of(leads) < best.price:
-            best, gate = Way(leads, price_of(leads)), literals
+    else:
+        folded = lambda char: squash_digits(fold.fold_char(char))  # noqa: E731
+        best = Literals(parsed.tree, folded, digit="0", blank=" ", is_exact=is_normalized).cheapest()
+        if near and all(near):
+            leads = tuple(sorted({Lead(word, -GATE_CHARS - 1, parsed.widest_chars) for word in near}))
+            if best is None or price_of(leads) < best.price:
+                best = Way(leads, price_of(leads))
     if (
         (best is None or best.price > _CHEAP)
         and parsed.narrowest_chars >= _LEAST_RUN_CHARS
@@ -128,10 +108,8 @@ def plan_rule(
         return Plan(source, "digits", reach, run_chars=parsed.narrowest_chars, run_digits=digits, gate=gate)
     if best is None:
         raise PatternError("no literal leads to it: begin it with words, or give literals")
-    plan = _words_plan(source, reach, best, gate, derived=derived)
-    if is_normalized:
-        return plan
-    return replace(plan, value_chars=parsed.value_chars())
+    holds_value = not is_normalized and parsed.holds_value()
+    return Plan(source, "words", reach, best.leads, gate=gate, is_alone=parsed.is_alone(), holds_value=holds_value)
 
 
 def _source_of(
@@ -144,45 +122,17 @@ def _source_of(
     return fold_pattern(source, fold) if fold else source
 
 
-def _words_plan(
-    source: str,
-    reach: int,
-    way: Way,
-    gate: tuple[str, ...],
-    *,
-    derived: Literals,
-) -> Plan:
-    parts = ("", *sorted({part for lead in way.leads for part in (lead.rest, lead.back) if part}))
-    backs = {lead.back for lead in way.leads}
-    return Plan(
-        source,
-        "words",
-        reach,
-        leads=way.leads,
-        parts=parts,
-        edges=tuple(_edge(part) if part in backs else ("", 1) for part in parts),
-        alone=derived.alone(),
-        gate=gate,
-    )
-
-
-def _edge(back: str) -> tuple[str, int]:
-    edge = edge_before(back)
-    return edge, edge_chars(back, edge)
-
-
 def _token_plan(parsed: Pattern, source: str, gate: tuple[str, ...]) -> Plan | None:
     """Plan a rule whose match begins with a long token: then only long tokens are looked at, as they are written."""
     chars = parsed.least_token_chars()
     if chars < LONG_TOKEN_CHARS or _ANY_CASE.search(source):
         return None
-    derived = Literals(parsed.tree, str, least=1)
-    way = derived.beginning() or Literals(parsed.tree, str, least=_LEAST_INNER_CHARS).cheapest()
+    way = Literals(parsed.tree, str, least_chars=1).beginning()
+    way = way or Literals(parsed.tree, str, least_chars=_LEAST_INNER_CHARS).cheapest()
     # A literal further on must stand in the token, too, and at one place of it.
     if way is None or any(lead.low != lead.high or lead.high + len(lead.literal) > chars for lead in way.leads):
         return None
-    leads = tuple(replace(lead, then="") for lead in way.leads)
-    return Plan(source, "tokens", parsed.reach_chars, leads=leads, run_chars=chars, alone=derived.alone(), gate=gate)
+    return Plan(source, "tokens", parsed.reach_chars, way.leads, gate=gate, is_alone=parsed.is_alone())
 
 
 def _whole(literal: str) -> str:
@@ -198,7 +148,7 @@ def table_names(pattern: str) -> list[str]:
 
 
 def expand(pattern: str, tables: dict[str, list[str]]) -> str:
-    """Write every ``<<table>>`` as its words, the longest first.
+    """Write every ``<<table>>`` as a regex of its words that tells them apart by their letters, the longest first.
 
     In a table called ``name_…`` a blank may be another sign or none, and no letter stands behind a short name.
 
@@ -210,10 +160,9 @@ def expand(pattern: str, tables: dict[str, list[str]]) -> str:
         table = tables.get(found[1])
         if table is None:
             raise PatternError(f"there is no table {found[1]!r}")
-        if len(table) > _MOST_LISTED:
+        if not found[1].startswith(_NAMES):
             return f"(?:{trie_regex(table)})"
-        write = _name if found[1].startswith(_NAMES) else re.escape
-        return "(?:" + "|".join(write(word) for word in sorted(table, key=lambda word: (-len(word), word))) + ")"
+        return "(?:" + "|".join(_name(word) for word in sorted(table, key=lambda word: (-len(word), word))) + ")"
 
     return _TABLE_NAME.sub(words, pattern)
 

@@ -5,10 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.shield.beginnings import REPEATS
 from gateway.shield.patterns import LONGEST_MATCH_CHARS, PatternError
-from gateway.shield.regex_tree import ops
-from gateway.shield.unparse import parse, unparse
+from gateway.shield.regex_tree import REPEATS, ops, parse, unparse
 
 # What stands for "without end", the first with which no match is too long.
 _BOUNDS = (256, 128, 64, 32, 16)

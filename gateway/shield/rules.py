@@ -4,13 +4,13 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple, overload
 
 from gateway.shield.detections import CATEGORIES, Direction, Severity
 from gateway.shield.disguise import signals
-from gateway.shield.layout import Brief, Layout, make_layout, whole_plans
+from gateway.shield.layout import Brief, Layout, make_layout
 from gateway.shield.normalize import Normalizer
 from gateway.shield.patterns import PatternError
 from gateway.shield.plan import Plan, plan_rule, table_names
@@ -23,7 +23,7 @@ LOCAL = "local:"
 _ID = re.compile(r"(?:local:)?[a-z0-9]{1,40}(?:-[a-z0-9]{1,40}){0,11}")
 _TABLE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _REQUIRED = ("id", "name", "category", "severity", "confidence", "description", "direction", "match", "pass")
-_OPTIONAL = ("view", "literals", "pattern", "validator", "standards", "tags")
+_OPTIONAL = ("view", "literals", "pattern", "patterns", "validator", "standards", "tags")
 VIEWS = ("normalized", "text")
 _Origin = tuple[str | None, tuple[tuple[str, ...], ...], tuple[str, ...], str]
 
@@ -49,8 +49,9 @@ class RuleError(ValueError):
 class Rule:
     """One rule as it stands in the file.
 
-    confidence: 0 to 1. view: ``normalized`` or ``text``. validator: names of checks joined by ``+``, each with an
-    argument after ``:`` where it takes one, or None. match, passes: texts it must and must not match.
+    confidence: 0 to 1. view: ``normalized`` or ``text``. patterns: further ones by name, such as a language. validator:
+    names of checks joined by ``+``, each with an argument after ``:`` where it takes one, or None. match, passes: texts
+    it must and must not match.
     """
 
     id: str
@@ -63,11 +64,17 @@ class Rule:
     view: str
     literals: tuple[str, ...]
     pattern: str | None
+    patterns: Mapping[str, str]
     validator: str | None
     standards: tuple[str, ...]
     tags: tuple[str, ...]
     match: tuple[str, ...]
     passes: tuple[str, ...]
+
+    @property
+    def sources(self) -> tuple[str | None, ...]:
+        """Every pattern, each of which is planned and run by itself; None stands for the literals alone."""
+        return tuple(filter(None, (self.pattern, *self.patterns.values()))) or (None,)
 
 
 class _File(NamedTuple):
@@ -111,7 +118,7 @@ class Rules(Sequence[Rule]):
 
     def _read(self) -> _File:
         if self._file is None:
-            self._file = _read(self._source())
+            self._file = read_document(self._source())
         return self._file
 
 
@@ -132,8 +139,8 @@ class RuleSet:
 
     @property
     def plans(self) -> tuple[Plan, ...]:
-        """How each rule is run."""
-        return tuple(self.layout.plan(number) for number in range(self.layout.count))
+        """How each pattern of each rule is run."""
+        return tuple(self.layout.plans())
 
 
 def load_rules(
@@ -145,7 +152,7 @@ def load_rules(
 ) -> RuleSet:
     """Read a rule file and plan its rules.
 
-    plans: a file made by `write_plans`; used if it was made from this very rule file, which then was found right and
+    plans: the `packed` of a rule set; used if it was made from this very rule file, which then was found right and
     is not read again. known: other
     rules; what is the same there is not planned again, which takes 15 ms a rule. planned: what `plan_share` returned
     for each share of this very file, if it was planned so. Does not run the rules' own examples.
@@ -156,50 +163,45 @@ def load_rules(
     digest = hashlib.sha256(raw).hexdigest()
     ready = read_plans(plans, digest) if plans else None
     if plans and ready:
-        return RuleSet(Rules(lambda: raw, ready.count), plans, ready)
-    file = _read(raw)
-    rules = file.rules
+        return RuleSet(Rules(lambda: raw, len(ready.firsts)), plans, ready)
+    file = read_document(raw)
+    sources = _sources(file.rules)
     if planned:
-        each = [planned[number % len(planned)][number // len(planned)] for number in range(len(rules))]
+        each = [planned[number % len(planned)][number // len(planned)] for number in range(len(sources))]
     else:
-        origins = [_origin(rule, file.tables) for rule in rules]
+        origins = [_origin(rule, source, file.tables) for rule, source in sources]
         before = _planned(known, frozenset(origins)) if known else {}
         fold = Normalizer()
-        pairs = zip(rules, origins, strict=True)
-        each = [before.get(origin) or _plan(rule, file.tables, fold) for rule, origin in pairs]
+        pairs = zip(sources, origins, strict=True)
+        each = [before.get(origin) or _plan(*source, file.tables, fold) for source, origin in pairs]
     packed = make_layout(
         digest,
-        [_brief(rule) for rule in rules],
+        [_brief(rule) for rule, _ in sources],
         each,
         signals=signals(),
         vocabulary=vocabulary_of(plan.source for plan in each),
     )
-    return RuleSet(Rules(lambda: raw, len(rules), file), packed, Layout(packed))
+    return RuleSet(Rules(lambda: raw, len(file.rules), file), packed, Layout(packed))
 
 
 def plan_share(raw: bytes, share: int, shares: int) -> list[Plan]:
-    """Plan every rule of a file whose place has the remainder `share` when it is divided by `shares`.
+    """Plan every pattern of a file whose place has the remainder `share` when it is divided by `shares`.
 
     Raises:
         RuleError: as `load_rules`, of these rules.
     """
-    file, fold = _read(raw), Normalizer()
-    return [_plan(rule, file.tables, fold) for rule in file.rules[share::shares]]
+    file, fold = read_document(raw), Normalizer()
+    return [_plan(rule, source, file.tables, fold) for rule, source in _sources(file.rules)[share::shares]]
 
 
 def planned_rules(plans: bytes, *, source: Callable[[], bytes], digest: str | None = None) -> RuleSet | None:
-    """Return the rules of which a file made by `write_plans` is, or None when this program did not make it.
+    """Return the rules of which the `packed` of a rule set is, or None when this program did not make it.
 
     source: returns the rule file. It is read when somebody asks for what only stands there. digest: its SHA-256; None
     when it is known to be the file that was planned.
     """
     ready = read_plans(plans, digest)
-    return RuleSet(Rules(source, ready.count), plans, ready) if ready else None
-
-
-def write_plans(ruleset: RuleSet) -> bytes:
-    """Return what `load_rules` takes as `plans`, the same bytes for the same rules."""
-    return ruleset.packed
+    return RuleSet(Rules(source, len(ready.firsts)), plans, ready) if ready else None
 
 
 def read_plans(packed: bytes, digest: str | None) -> Layout | None:
@@ -214,7 +216,12 @@ def read_plans(packed: bytes, digest: str | None) -> Layout | None:
     return layout if digest in (None, layout.digest) else None
 
 
-def _read(raw: bytes) -> _File:
+def read_document(raw: bytes) -> _File:
+    """Return the rules and tables of a rule file, checked field by field but not planned.
+
+    Raises:
+        RuleError: as `load_rules`.
+    """
     try:
         document = json.loads(raw)
     except (ValueError, RecursionError) as error:
@@ -235,15 +242,6 @@ def _read(raw: bytes) -> _File:
             raise RuleError(rule.id, "id", "is given twice")
         seen.add(rule.id)
     return _File(rules, tables)
-
-
-def read_document(raw: bytes) -> tuple[tuple[Rule, ...], dict[str, list[str]]]:
-    """Return the rules and tables of a rule file, checked field by field but not planned.
-
-    Raises:
-        RuleError: as `load_rules`.
-    """
-    return _read(raw)
 
 
 def _brief(rule: Rule) -> Brief:
@@ -283,21 +281,27 @@ def _tables(value: object) -> dict[str, list[str]]:
 def _planned(ruleset: RuleSet, wanted: frozenset[_Origin]) -> dict[_Origin, Plan]:
     """Return the plans of those rules that are wanted; where there is none, the others' are not read for it."""
     tables = ruleset.rules.tables
-    origins = [_origin(rule, tables) for rule in ruleset.rules]
-    return dict(zip(origins, whole_plans(ruleset.packed), strict=True)) if wanted.intersection(origins) else {}
+    origins = [_origin(rule, source, tables) for rule, source in _sources(ruleset.rules)]
+    return dict(zip(origins, ruleset.plans, strict=True)) if wanted.intersection(origins) else {}
 
 
-def _origin(rule: Rule, tables: dict[str, list[str]]) -> _Origin:
-    """Return all that the plan of a rule comes of."""
-    words = tuple((name, *tables.get(name, ())) for name in table_names(rule.pattern or ""))
-    return rule.pattern, words, rule.literals, rule.view
+def _sources(rules: Iterable[Rule]) -> list[tuple[Rule, str | None]]:
+    return [(rule, source) for rule in rules for source in rule.sources]
 
 
-def _plan(rule: Rule, tables: dict[str, list[str]], fold: Normalizer) -> Plan:
+def _origin(rule: Rule, source: str | None, tables: dict[str, list[str]]) -> _Origin:
+    """Return all that the plan of a rule's pattern comes of."""
+    words = tuple((name, *tables.get(name, ())) for name in table_names(source or ""))
+    return source, words, rule.literals, rule.view
+
+
+def _plan(rule: Rule, source: str | None, tables: dict[str, list[str]], fold: Normalizer) -> Plan:
     try:
-        return plan_rule(rule.pattern, rule.literals, is_normalized=rule.view == "normalized", tables=tables, fold=fold)
+        return plan_rule(source, rule.literals, is_normalized=rule.view == "normalized", tables=tables, fold=fold)
     except PatternError as error:
-        raise RuleError(rule.id, "literals" if rule.pattern is None else "pattern", str(error)) from error
+        names = (name for name, pattern in rule.patterns.items() if pattern == source != rule.pattern)
+        field = "literals" if source is None else next((f"patterns.{name}" for name in names), "pattern")
+        raise RuleError(rule.id, field, str(error)) from error
 
 
 def _rule(entry: object, place: int) -> Rule:
@@ -320,7 +324,8 @@ def _rule(entry: object, place: int) -> Rule:
         if len(literal) < 2 and literal != "@" or not literal.strip():
             raise RuleError(name, "literals", f"{literal!r} is too short: two characters at least")
     pattern = _text(entry, "pattern", name) if "pattern" in entry else None
-    if pattern is None and not literals:
+    patterns = _patterns(entry, name)
+    if pattern is None and not patterns and not literals:
         raise RuleError(name, "pattern", "is missing, and so are literals")
     directions = _words(entry, "direction", name)
     if not directions:
@@ -339,6 +344,7 @@ def _rule(entry: object, place: int) -> Rule:
         view=_choice(entry.get("view", "normalized"), VIEWS, "view", name),
         literals=literals,
         pattern=pattern,
+        patterns=patterns,
         validator=_validator(entry, name),
         standards=_words(entry, "standards", name),
         tags=_words(entry, "tags", name),
@@ -365,6 +371,16 @@ def _words(entry: dict[str, object], field: str, rule: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(word, str) and word for word in value):
         raise RuleError(rule, field, "must be a list of texts")
     return tuple(value)
+
+
+def _patterns(entry: dict[str, object], rule: str) -> dict[str, str]:
+    value = entry.get("patterns", {})
+    if not isinstance(value, dict) or not all(isinstance(one, str) and one.strip() for one in value.values()):
+        raise RuleError(rule, "patterns", "must be an object of regexes by name")
+    for name in value:
+        if not _TABLE.fullmatch(name):
+            raise RuleError(rule, f"patterns.{name}", "must be named by letters, digits, _ and -")
+    return value
 
 
 def _validator(entry: dict[str, object], rule: str) -> str | None:

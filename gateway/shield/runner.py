@@ -1,57 +1,15 @@
-"""One rule, ready to be tried on a text: its regexes, what must stand near a match, and its checks. Finds no place."""
+"""One pattern of a rule, ready to be tried on a text: its regex, what must stand near a match, and its checks."""
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
-from gateway.shield.anchors import Gate
-from gateway.shield.literals import ALONE
 from gateway.shield.plan import GATE_CHARS, Plan
 from gateway.shield.validators import VALIDATORS
 
-Check = Callable[[str], bool]
-Compiled = Callable[[int, Callable[[Plan], str]], re.Pattern[str]]
-Try = Callable[[str, int, int], re.Match[str] | None]
 # A long text is searched in pieces, so that another thread never waits for long.
 _PIECE_CHARS = 65_536
-
-
-class Lead(NamedTuple):
-    """What a literal leads to: a rule, how far before the literal its match may begin, and what must stand around it.
-
-    literal: what must be compared, since the anchor does not say it all; else empty. rest, back: numbers of parts of
-    the plan.
-    """
-
-    runner: "Runner"
-    literal: str
-    low: int
-    high: int
-    rest: int
-    back: int
-
-
-class Step(NamedTuple):
-    """One thing to do where an anchor stands: a regex to be tried, and what to do if it matches.
-
-    ahead: how far before the anchor's last character it is tried. then: pieces of which one must stand right behind the
-    anchor, or None; end: where they end, behind its last character. Text beyond ASCII is in none of them. edge:
-    characters of which none may be among the `far` before that place, or None. match: tries the regex, or is None when
-    there is none to be tried first. reach_chars: how far the regex may read. lead: what it is tried for, or a signal
-    word.
-    """
-
-    ahead: int
-    then: Gate | None
-    end: int
-    edge: frozenset[str] | None
-    far: int
-    match: Try | None
-    reach_chars: int
-    lead: Lead | str
-
-
-PlainStep = tuple[int, Gate | None, int, frozenset[str] | None, int, Try | None, int, Lead | str]
 
 
 class Span(NamedTuple):
@@ -64,60 +22,31 @@ class Span(NamedTuple):
 
 
 class Runner:
-    """One rule. Each of its regexes is made ready when it is first asked for, and their texts are not kept.
+    """One pattern. Its regex is made when it is first tried, and its text is not kept.
 
-    plan: without its regexes. is_led_by_words: its plan
-    says ``words``. alone: characters of which none stands before a match that begins with one of them. wanted_chars: as
-    `Plan.value_chars`, of a rule that words lead to.
+    number: of its plan. plan: without the regex. on_text: whether it is tried on the text as sent.
     """
 
-    __slots__ = (
-        "_are_at_word", "_checks", "_compiled", "_parts", "_regex",
-        "alone", "is_led_by_words", "number", "on_text", "plan", "reach_chars",
-        "wanted_chars",
-    )  # fmt: skip
+    __slots__ = ("_checks", "_read", "_regex", "number", "on_text", "plan", "reach_chars")
 
-    def __init__(self, number: int, plan: Plan, *, view: str, validator: str | None, compiled: Compiled) -> None:
-        """compiled: gives a regex of the rule of a number. It is told which one of the rule's plan."""
+    def __init__(
+        self, number: int, plan: Plan, *, view: str, validator: str | None, read: Callable[[int], str]
+    ) -> None:
+        """read: returns the regex of the plan of a number."""
         self.number = number
-        self.plan = plan.without_regexes()
-        self._compiled = compiled
-        self.reach_chars = plan.reach_chars
+        self.plan = replace(plan, source="")
         self.on_text = view == "text"
-        self.is_led_by_words = plan.how == "words"
-        self.wanted_chars = plan.value_chars if self.on_text and self.is_led_by_words else 0
-        self.alone = ALONE[plan.alone]
-        self._are_at_word = tuple(part.startswith(r"\b") for part in plan.parts)
+        self.reach_chars = plan.reach_chars
+        self._read = read
         self._regex: re.Pattern[str] | None = None
-        self._parts: dict[int, Try] = {}
         self._checks = tuple(_check(name) for name in (validator or "").split("+") if name)
 
     @property
     def regex(self) -> re.Pattern[str]:
-        """The rule's regex."""
+        """The regex."""
         if self._regex is None:
-            self._regex = self._compiled(self.number, lambda plan: plan.source)
+            self._regex = compile_regex(self._read(self.number))
         return self._regex
-
-    @property
-    def match(self) -> Try:
-        """What tries the rule's regex at a place of the subject, up to an end."""
-        return self.regex.match
-
-    def part(self, number: int) -> Try:
-        """Return what tries whether what must stand after a lead's literal, or backwards from it, does."""
-        match = self._parts.get(number)
-        if match is None:
-            match = self._parts[number] = self._compiled(self.number, lambda plan: plan.parts[number]).match
-        return match
-
-    def before(self, number: int, letter: str) -> tuple[frozenset[str] | None, int]:
-        """Return what may not stand before a letter from which a part is read backwards, None if anything may, and
-        among how many characters.
-        """
-        is_at_word = self._are_at_word[number] and letter in ALONE["word"]
-        edge, chars = ("word", 1) if is_at_word else self.plan.edges[number]
-        return ALONE[edge] or None, chars
 
     def search(self, subject: str, low: int, high: int) -> list[Span]:
         """Return all matches that begin in low..high and do not overlap."""
@@ -153,7 +82,12 @@ class Runner:
         return Span(start, end, *told)
 
 
-def _check(name: str) -> Check:
+def compile_regex(source: str) -> re.Pattern[str]:
+    """Compile the regex of a plan."""
+    return re.compile(source, re.ASCII)
+
+
+def _check(name: str) -> Callable[[str], bool]:
     kind, _, argument = name.partition(":")
     check = VALIDATORS[kind]
     return lambda value: check(value, argument)

@@ -2,7 +2,8 @@
 
 The texts lie in ``suite.json``. They are none of the rules' own examples, and no rule is made for them, so that they
 tell how a rule set does on texts it has not seen. A case that today's rules are known to miss says `known_gap`: it is
-counted only when asked for, and never a failure. Knows no store and no console.
+counted only when asked for, and never a failure. Beside them, every rule's own true and false examples. Knows no store
+and no console.
 """
 
 import json
@@ -225,3 +226,36 @@ def _rate(part: int, whole: int) -> float | None:
 def _percentile(ordered: Sequence[int], percent: int) -> int:
     """Return the smallest value that `percent` of all do not exceed; 0 of none."""
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)] if ordered else 0
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleFailure:
+    """An example that does not hold. must_match: whether it is one of `match` (else one of `pass`)."""
+
+    rule: str
+    example: str
+    must_match: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleReport:
+    """How many examples of how many rules were run, and which failed."""
+
+    rules: int
+    examples: int
+    failures: tuple[ExampleFailure, ...]
+
+
+def run_examples(shield: Shield) -> ExampleReport:
+    """Scan every `match` and `pass` of every rule, in each direction the rule is for."""
+    failures = []
+    examples = 0
+    for rule in shield.rules:
+        for example, must_match in [(text, True) for text in rule.match] + [(text, False) for text in rule.passes]:
+            examples += 1
+            for direction in rule.direction:
+                matched = any(one.rule == rule.id for one in shield.scan(example, direction).detections)
+                if matched is not must_match:
+                    failures.append(ExampleFailure(rule.id, example, must_match))
+                    break
+    return ExampleReport(len(shield.rules), examples, tuple(failures))

@@ -1,24 +1,39 @@
-"""Time a regex on texts made to be its worst: long runs of what it repeats, with an end that does not fit.
+"""Texts made from a regex by its parse tree: such as it may match, at random, and those that are its worst cases.
 
-Lengths grow step by step, so that a regex whose time explodes is refused long before it could hang.
+The worst cases are long runs of what the regex repeats, with an end that does not fit. Lengths grow step by step, so
+that a regex whose time explodes is refused long before it could hang.
 """
 
+import hashlib
 import re
+import string
 import time
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
-from gateway.shield.beginnings import REPEATS, ZERO_WIDTH
 from gateway.shield.patterns import PatternError
-from gateway.shield.regex_tree import ops
-from gateway.shield.unparse import parse
+from gateway.shield.regex_tree import REPEATS, ZERO_WIDTH, ops, parse
 
 # What one search may take, for a text of at most 2,048 characters; a usual one takes a hundredth of it.
 SLOWEST_SECONDS = 0.1
 _LENGTHS = (12, 16, 20, 24, 32, 48, 64, 128, 256, 512, 1024, 2048)
 _MOST_UNITS = 24
 _MOST_HEADS = 4
+_MOST_UNIT_CHARS, _MOST_HEAD_CHARS = 32, 64
 _USUAL_UNITS = ("a", "0", " ", "a ", "a.", "-")
+_Choice = TypeVar("_Choice")
+# Copies of what may repeat, above the fewest.
+_MORE_COPIES = 24
+_ALPHABET = string.ascii_letters + string.digits
+_OTHERS = "_-. =:/\"'\n\t" + string.punctuation
+_CATEGORIES = {
+    ops.CATEGORY_DIGIT: string.digits,
+    ops.CATEGORY_NOT_DIGIT: string.ascii_letters,
+    ops.CATEGORY_SPACE: " ",
+    ops.CATEGORY_NOT_SPACE: _ALPHABET,
+    ops.CATEGORY_WORD: _ALPHABET,
+    ops.CATEGORY_NOT_WORD: " -",
+}
 
 
 def try_pattern(source: str) -> None:
@@ -45,7 +60,7 @@ def _heads(tree: Any) -> list[str]:
     items = list(tree)
     for index, (op, _) in enumerate(items):
         if op in REPEATS or op is ops.SUBPATTERN or op is ops.BRANCH:
-            heads[_sample(items[:index], at_most=64)] = None
+            heads[_plainest(items[:index])[:_MOST_HEAD_CHARS]] = None
     return list(heads)[:_MOST_HEADS]
 
 
@@ -62,7 +77,7 @@ def _repeated(items: Iterable[Any]) -> list[str]:
     for op, arg in items:
         if op in REPEATS:
             if arg[1] > 1:
-                found.append(_sample(arg[2], at_most=32) or "a")
+                found.append(_plainest(arg[2])[:_MOST_UNIT_CHARS] or "a")
             found += _repeated(arg[2])
         elif op is ops.SUBPATTERN:
             found += _repeated(arg[3])
@@ -74,37 +89,84 @@ def _repeated(items: Iterable[Any]) -> list[str]:
     return found
 
 
-def _sample(items: Iterable[Any], *, at_most: int) -> str:
-    """Return a text that the items would take, roughly: the first choice, the fewest copies."""
-    parts: list[str] = []
-    for op, arg in items:
-        if op in ZERO_WIDTH:
-            continue
-        if op is ops.LITERAL:
-            parts.append(chr(arg))
-        elif op is ops.IN:
-            parts.append(_member(arg))
-        elif op in REPEATS:
-            parts.append(_sample(arg[2], at_most=at_most) * min(arg[0], at_most))
-        elif op is ops.SUBPATTERN:
-            parts.append(_sample(arg[3], at_most=at_most))
-        elif op is ops.ATOMIC_GROUP:
-            parts.append(_sample(arg, at_most=at_most))
-        elif op is ops.BRANCH:
-            parts.append(_sample(arg[1][0], at_most=at_most))
-        else:
-            parts.append("a")
-        if sum(map(len, parts)) >= at_most:
-            break
-    return "".join(parts)[:at_most]
+class _Dice:
+    """Chance that is the same for the same seed, on every host."""
+
+    def __init__(self, seed: str) -> None:
+        self._seed = seed
+        self._throws = 0
+
+    def below(self, size: int) -> int:
+        """Return a number from 0 to size - 1."""
+        self._throws += 1
+        digest = hashlib.sha256(f"{self._seed}/{self._throws}".encode("utf-8", "surrogatepass")).digest()
+        return int.from_bytes(digest[:8], "big") % size
+
+    def choice(self, choices: Sequence[_Choice]) -> _Choice:
+        """Return one of some."""
+        return choices[self.below(len(choices))]
 
 
-def _member(members: list[Any]) -> str:
-    op, arg = members[0]
+class _Fewest(_Dice):
+    """Always the first choice."""
+
+    def below(self, size: int) -> int:
+        return 0
+
+
+def specimens(source: str, seed: str, *, count: int) -> Iterator[str]:
+    """Yield texts that a bounded regex may match, the same for the same seed."""
+    tree = parse(source)
+    dice = _Dice(seed)
+    for number in range(count):
+        yield _sequence(tree, dice, number)
+
+
+def _plainest(items: Iterable[Any]) -> str:
+    """Return a text that items would take, roughly: the first choice, the fewest copies."""
+    return _sequence(items, _Fewest(""), 0)
+
+
+def _sequence(items: Iterable[Any], dice: _Dice, more: int) -> str:
+    return "".join(_item(op, arg, dice, more) for op, arg in items)
+
+
+def _item(op: Any, arg: Any, dice: _Dice, more: int) -> str:
+    if op in ZERO_WIDTH:
+        return ""
     if op is ops.LITERAL:
         return chr(arg)
-    if op is ops.RANGE:
-        return chr(arg[0])
-    if op is ops.CATEGORY:
-        return {ops.CATEGORY_DIGIT: "0", ops.CATEGORY_SPACE: " "}.get(arg, "a")
-    return next((char for char in "a0 ~" if not any(member == (ops.LITERAL, ord(char)) for member in members)), "a")
+    if op is ops.NOT_LITERAL:
+        return dice.choice(_ALPHABET.replace(chr(arg), ""))
+    if op is ops.ANY:
+        return dice.choice(_ALPHABET)
+    if op is ops.IN:
+        return dice.choice(_members(arg))
+    if op is ops.BRANCH:
+        return _sequence(dice.choice(arg[1]), dice, more)
+    if op is ops.SUBPATTERN:
+        return _sequence(arg[3], dice, more)
+    if op is ops.ATOMIC_GROUP:
+        return _sequence(arg, dice, more)
+    if op in REPEATS:
+        least, most, body = arg
+        copies = min(most, least + dice.below(min(more, _MORE_COPIES) + 1))
+        return "".join(_sequence(body, dice, more) for _ in range(copies))
+    return ""
+
+
+def _members(members: list[Any]) -> str:
+    chars: set[str] = set()
+    is_negated = False
+    for op, arg in members:
+        if op is ops.NEGATE:
+            is_negated = True
+        elif op is ops.LITERAL:
+            chars.add(chr(arg))
+        elif op is ops.RANGE:
+            chars.update(map(chr, range(arg[0], min(arg[1], arg[0] + 255) + 1)))
+        elif op is ops.CATEGORY:
+            chars.update(_CATEGORIES[arg])
+    if is_negated:
+        return "".join(char for char in _ALPHABET + _OTHERS if char not in chars) or "~"
+    return "".join(sorted(chars)) or "a"

@@ -15,9 +15,9 @@ from gateway.cli.command import Console
 from gateway.cli.main import _parser
 from gateway.errors import SetupError
 from gateway.shield import Direction, Shield, load_rules
-from gateway.shield.examples import run_examples
 from gateway.shield.patterns import PatternError
 from gateway.shield.re2 import translate
+from gateway.shield.suite import run_examples
 
 GOOD = r"""
 title = "made up"

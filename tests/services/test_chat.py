@@ -49,8 +49,7 @@ from gateway.services.routing import Routing
 from gateway.services.scanner import TextScanner
 from gateway.services.spending import Spending
 from gateway.settings import Settings
-from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
-from gateway.shield.redact import redact_spans
+from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict, redact_spans
 from gateway.shield.scoring import Policy, judge
 from gateway.store.database import StoreUnavailable
 from gateway.store.store import Store, open_store

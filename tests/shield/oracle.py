@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from gateway.shield import Direction, Policy, ScanResult, Shield, Verdict, load
-from gateway.shield.redact import MASKED_CATEGORIES
+from gateway.shield.detections import MASKED_CATEGORIES
 from gateway.shield.suite import load_suite
 
 RECORD = Path(__file__).with_name("oracle.json.xz")

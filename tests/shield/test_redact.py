@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.shield import Direction, Policy, Shield, redact
-from gateway.shield.redact import mask, matched_of, redact_spans
+from gateway.shield.detections import mask, matched_of, redact_spans
 
 
 @pytest.mark.parametrize(

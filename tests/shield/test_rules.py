@@ -1,13 +1,11 @@
 """What a rule file must be, and what is said of one that is not."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from gateway.shield import RuleError, load_rules, rules, try_rules, write_plans
-from gateway.shield.layout import whole_plans
+from gateway.shield import RuleError, load_rules, rules, try_rules
 from gateway.shield.plan import Plan
 from gateway.shield.rules import read_plans
 
@@ -112,11 +110,11 @@ def test_error_says_rule_field_and_reason() -> None:
 def test_plans_that_were_written_are_the_plans_that_would_be_derived(document: dict[str, Any]) -> None:
     raw = json.dumps(document).encode()
     derived = load_rules(raw)
-    written = write_plans(derived)
+    written = derived.packed
     ready = load_rules(raw, plans=written)
     assert list(ready.rules) == list(derived.rules)
     assert (ready.plans, ready.digest, len(ready.rules)) == (derived.plans, derived.digest, len(derived.rules))
-    assert write_plans(load_rules(raw)) == written
+    assert load_rules(raw).packed == written
 
 
 @pytest.mark.parametrize("shares", [1, 3, 100])
@@ -125,14 +123,14 @@ def test_rules_that_were_planned_in_shares_are_planned_alike(document: dict[str,
     planned = [rules.plan_share(raw, share, shares) for share in range(shares)]
     assert sum(map(len, planned)) == len(document["rules"])
     again, anew = load_rules(raw, planned=planned), load_rules(raw)
-    assert write_plans(again) == write_plans(anew) and list(again.rules) == list(anew.rules)
+    assert again.packed == anew.packed and list(again.rules) == list(anew.rules)
 
 
 def test_plans_of_another_rule_file_are_not_used(document: dict[str, Any]) -> None:
     ruleset = load_rules(json.dumps(document).encode())
-    assert read_plans(write_plans(ruleset), "0" * 64) is None
+    assert read_plans(ruleset.packed, "0" * 64) is None
     changed = json.dumps(document | {"rules": document["rules"][:3]}).encode()
-    assert len(load_rules(changed, plans=write_plans(ruleset)).plans) == 3
+    assert len(load_rules(changed, plans=ruleset.packed).plans) == 3
 
 
 def test_rules_that_were_planned_before_are_planned_alike_and_not_again(
@@ -157,24 +155,7 @@ def test_rules_that_were_planned_before_are_planned_alike_and_not_again(
     again = load_rules(raw, known=known)
     assert planned == [rule["pattern"] for rule in changed["rules"] if f"<<{table}>>" in rule.get("pattern", "")]
     assert 0 < len(planned) < len(changed["rules"])
-    assert write_plans(again) == write_plans(anew) and list(again.rules) == list(anew.rules)
-
-
-def test_plans_of_which_none_is_wanted_are_not_read(document: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    known = load_rules(json.dumps(document).encode())
-    read: list[bytes] = []
-
-    def noted(packed: bytes) -> Iterator[Plan]:
-        read.append(packed)
-        return whole_plans(packed)
-
-    monkeypatch.setattr(rules, "whole_plans", noted)
-    first = document["rules"][0]
-    other = {**first, "pattern": r"\bopen the pod bay doors\b"}
-    load_rules(json.dumps({**document, "rules": [other]}).encode(), known=known)
-    assert not read
-    load_rules(json.dumps({**document, "rules": [other, {**first, "id": "first"}]}).encode(), known=known)
-    assert read == [known.packed]
+    assert again.packed == anew.packed and list(again.rules) == list(anew.rules)
 
 
 def test_a_regex_that_was_tried_before_is_not_tried_again(document: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ import pytest
 from gateway import bundle, shield
 from gateway.shield.attack_model import AttackModel
 from gateway.shield.detections import CATEGORIES
-from gateway.shield.examples import run_examples
+from gateway.shield.suite import run_examples
 
 
 @pytest.fixture(scope="module")

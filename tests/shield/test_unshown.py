@@ -100,17 +100,6 @@ def test_a_detection_leads_to_the_text_as_sent(shield: Shield, text: str) -> Non
     assert (found.start, found.matched[:2]) == (len(before), "Ig")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"\x1b[32mPASSED\x1b[0m {QUOTED} \x1b[32mok\x1b[0m",
-        f"Weekly re<b></b>port of the team. {QUOTED} All fil<!-- x -->ters hold.",
-    ],
-)
-def test_a_mention_beside_what_is_not_shown_is_still_one(shield: Shield, text: str) -> None:
-    assert shield.scan(text, Direction.INBOUND).verdict is shield.scan(QUOTED, Direction.INBOUND).verdict
-
-
 def test_a_coloured_log_is_no_attack(shield: Shield) -> None:
     line = "\x1b[2m12:00:01\x1b[0m \x1b[32mINFO\x1b[0m \x1b[1mapi\x1b[0m: GET \x1b[36m/v1/keys\x1b[0m 200 in \x1b[33m4\x1b[0mms\n"
     result = shield.scan(line * 40, Direction.INBOUND)

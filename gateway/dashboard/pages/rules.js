@@ -59,7 +59,7 @@ function one(id, context, changed) {
         rule.enabled ? null : button("Reset", async () => { await api.patch("/api/shield/rules", { rule: rule.id, enabled: true, version: rule.version }); after(); }, { kind: "primary" }),
         button("Change severity", () => save([{ name: "severity", label: "Severity", type: "select", value: rule.severity === rule.file_severity ? "default" : rule.severity, options: [["default", `As in the file (${rule.file_severity})`], ...SEVERITIES.map((name) => [name, words(name)])] }], {}, "Change severity", "Severity changed.", false))),
       facts(["Id", code(rule.id)], ["Hits in 7 days", number(rule.hits)], ["Confidence", number(rule.confidence)], ["Direction", rule.direction.join(", ")], ["Read as", rule.view === "text" ? "The text as sent" : "The normalized text"], ["Standards", rule.standards.length ? h("span.tags", rule.standards.map((each) => tag(each))) : "–"], rule.validator && ["Checked by", code(rule.validator)]),
-      h("div", h("h3", "Pattern"), h("pre.json", rule.pattern || rule.literals.join("\n"))),
+      h("div", h("h3", "Pattern"), h("pre.json", [rule.pattern, ...Object.entries(rule.patterns).map(([name, one]) => `${name}: ${one}`)].filter(Boolean).join("\n") || rule.literals.join("\n"))),
       h("div.grid2", examples("Must match", rule.match), examples("Must not match", rule.pass)),
     ];
   });
