@@ -1,7 +1,8 @@
 """Texts hidden by moving letters about: rot13, backwards, leet, slips, letters spaced apart, words run together.
 
-rot13, backwards and slips are looked for only where a signal word stands, a common word so written; the automaton
-finds those on its one way through the text. Leet and spaced letters are found by shape, as encodings are.
+Theory of operation. rot13, backwards and slips are looked for only where a signal word stands, a common word so
+written; the automaton finds those on its one way through the text. Leet, spaced letters and words run together are
+found by their shape, and read where they say a word of the vocabulary.
 """
 
 import codecs
@@ -9,13 +10,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import accumulate
 
-from gateway.shield import typos
-from gateway.shield.leet import Leet, unleet
-from gateway.shield.shapes import LETTERS, SEPARATORS, Ranges, Shapes
+from gateway.shield import words
+from gateway.shield.leet import Leet
+from gateway.shield.shapes import DIGITS, LETTERS, Shapes, kinds_of, matches, runs
 from gateway.shield.views import Builder, Decoded, regions
-from gateway.shield.vocabulary import Vocabulary
 
 _TOLD_BY = (
     "ignore instruction previous system prompt password reveal secret disregard forget execute delete bypass "
@@ -27,17 +26,17 @@ _TOLD_BY = (
 _AROUND_CHARS = 96
 # Splitting is dear and long runs of letters are rare: so many letters of one text are split, no more.
 _MOST_RUN_TOGETHER = 4_096
+_LEAST_RUN_TOGETHER, _LONGEST_RUN_TOGETHER = 20, 400
 _LONGEST_PLAIN_WORD = 14
 # So many letters apart may be the items of a list or the indexes of a table, if they say nothing.
 _MOST_SINGLE_LETTERS = 12
 _CLOSING = frozenset((",", ".", ";", ":", "!", "?", "-"))
-_WIDEST_GAP_CHARS = 4
+_SEPARATORS = " \t\n\r._-*|/,+~:;'\"=<>()[]{}"
 _ALONE = "[0-9A-Za-z@$!]"
-_SPACED_RUN = re.compile(
-    f"(?<!{_ALONE}){_ALONE}(?:[{re.escape(SEPARATORS.decode())}]{{1,4}}{_ALONE}(?!{_ALONE})){{3,}}".encode()
-)
-_SPACED_LETTER = re.compile(f"({_ALONE})")
-_LETTER_RUN = re.compile(rb"[A-Za-z]{20,400}")
+_SPACED_RUN = re.compile(f"(?<!{_ALONE}){_ALONE}(?:[{re.escape(_SEPARATORS)}]{{1,4}}{_ALONE}(?!{_ALONE})){{3,}}")
+_SPACED_LETTER = re.compile(_ALONE)
+_ALONE_KINDS = kinds_of(a=LETTERS + DIGITS + b"@$!", s=_SEPARATORS.encode())
+_LETTER_KINDS = kinds_of(a=LETTERS)
 _BETWEEN_WORDS = re.compile(r"(\W+)")
 _SIGNS_BEFORE = re.compile(r"(?<!\S)([^\w\s]+)(\w+)")
 
@@ -55,54 +54,49 @@ _BACKWARDS = frozenset(word[::-1] for word in _TOLD_BY)
 
 def signals() -> tuple[str, ...]:
     """Return words that tell that a text may be disguised, in lower case, for the automaton to look for."""
-    return tuple(sorted(_ROTATED | _BACKWARDS | typos.signals()))
+    return tuple(sorted(_ROTATED | _BACKWARDS | words.signals()))
 
 
 class Disguises:
     """Reads texts whose letters were moved about."""
 
     def __init__(self, vocabulary: Callable[[], Iterable[str]]) -> None:
-        """vocabulary: tells the words of the rules, which a hidden text would use; asked once they are needed."""
-        self._vocabulary = Vocabulary(vocabulary)
+        """vocabulary: returns the words of the rules, which a hidden text would use."""
+        self._vocabulary = words.Vocabulary(vocabulary)
         self._leet = Leet(self._vocabulary)
 
-    def readings(
-        self, shapes: Shapes, signals: frozenset[str], chain: tuple[str, ...], coded: bytes | bytearray = b""
-    ) -> list[Decoded]:
-        """Return the disguised readings of a text. signals: those found in it. chain: how it was read so far.
-
-        coded: for each character whether it is a part of a code that was read, which is no leet; empty when none is.
-        """
+    def readings(self, shapes: Shapes, signals: frozenset[str], chain: tuple[str, ...]) -> list[Decoded]:
+        """Return the disguised readings of a text. signals: those found in it. chain: how it was read so far."""
         text = shapes.text
         found: list[Decoded] = []
-        if signals:
-            if signals & _ROTATED and "rot13" not in chain:
-                found.append(_straight("rot13", rot13(text)))
-            if signals & _BACKWARDS and "reversed" not in chain:
-                found.append(replace(_straight("reversed", text[::-1]), is_reversed=True))
-                found.append(_straight("reversed", _words_backwards(text)))
-            if signals - _ROTATED - _BACKWARDS and "typos" not in chain:
-                found += typos.corrected(text, self._vocabulary.words)
-        if shapes.mixed and "leet" not in chain:
-            found += self._leet.read(shapes, coded)
+        if signals & _ROTATED and "rot13" not in chain:
+            found.append(_straight("rot13", rot13(text)))
+        if signals & _BACKWARDS and "reversed" not in chain:
+            found.append(replace(_straight("reversed", text[::-1]), is_reversed=True))
+            found.append(_straight("reversed", _words_backwards(text)))
+        if signals - _ROTATED - _BACKWARDS and "typos" not in chain:
+            found += words.corrected(text, self._vocabulary.words)
+        if "leet" not in chain:
+            found += self._leet.read(shapes)
         if "spaced" not in chain:
-            if shapes.apart:
-                found += self._spaced(shapes)
-            if shapes.letters:
-                found += self._run_together(shapes)
+            found += self._spaced(shapes)
+            found += self._run_together(shapes)
         return found
 
     def _spaced(self, shapes: Shapes) -> list[Decoded]:
         """Join letters that stand apart."""
         text = shapes.text
-        runs = [(start, end) for start, end in _letters_apart(shapes) if _is_of_letters(shapes.raw[start:end])]
+        kinds = b"s" + shapes.raw.translate(_ALONE_KINDS)
+        if b"sasas" not in kinds and b"sassas" not in kinds:
+            return []
+        spans = [run.span() for run in matches(_SPACED_RUN, text) if _is_of_letters(run[0])]
         builder = Builder("spaced")
-        for low, high, spans in regions(runs, around=_AROUND_CHARS, length=len(text)):
-            if not any(self._says_something(text[start:end]) for start, end in spans):
+        for low, high, near in regions(spans, around=_AROUND_CHARS, length=len(text)):
+            if not any(self._says_something(text[start:end]) for start, end in near):
                 continue
             builder.end_piece(low)
             done = low
-            for start, end in spans:
+            for start, end in near:
                 between = text[done:start]
                 # A sign after a word stands beside it, not apart as the letters do.
                 builder.add(between.lstrip() if between.strip() in _CLOSING else between, done, start)
@@ -113,16 +107,13 @@ class Disguises:
 
     def _says_something(self, run: str) -> bool:
         """Tell whether letters that stand apart are so many that they may hide anything, or say a word."""
-        if len(run) > _MOST_SINGLE_LETTERS * (1 + _WIDEST_GAP_CHARS):
-            return True
         letters = "".join(_SPACED_LETTER.findall(run))
-        return len(letters) > _MOST_SINGLE_LETTERS or self._vocabulary.tells(unleet(letters))
+        return len(letters) > _MOST_SINGLE_LETTERS or self._leet.says_word(letters)
 
     def _join(self, builder: Builder, text: str, start: int, end: int) -> None:
-        parts = _SPACED_LETTER.split(text[start:end])
-        # A run begins and ends with a letter.
-        places = list(accumulate(map(len, parts), initial=start))
-        letters, gaps = places[1:-1:2], parts[2:-1:2]
+        """Add the words that the letters of a run make. It begins and ends with a letter."""
+        letters = [found.start() for found in _SPACED_LETTER.finditer(text, start, end)]
+        gaps = [text[one + 1 : other] for one, other in zip(letters, letters[1:], strict=False)]
         # Letters of a word stand apart by the commonest gap; any other gap ends a word, and may hold a sign.
         joint = Counter(gaps).most_common(1)[0][0]
         # Where words are told apart, only what is too long for one is words run together.
@@ -130,46 +121,35 @@ class Disguises:
         first = 0
         for last, gap in enumerate(gaps, 1):
             if gap != joint:
-                self._split(builder, text, letters[first:last], least)
+                self._add_words(builder, text, letters[first:last], least)
                 sign = gap.replace(joint, "").strip() or ("." if joint == "." and gap.count(".") > 1 else "")
                 place = letters[last]
                 builder.add("'" if sign[:1] == "'" else f"{sign} ", place - 1, place)
                 first = last
-        self._split(builder, text, letters[first:], least)
+        self._add_words(builder, text, letters[first:], least)
 
     def _run_together(self, shapes: Shapes) -> list[Decoded]:
         """Split long runs of letters into words."""
-        text = shapes.text
         builder = Builder("joined")
         left = _MOST_RUN_TOGETHER
-        done = 0
-        for place in shapes.letters:
-            run = _LETTER_RUN.match(shapes.raw, max(place, done))
-            while run:
-                start, end = run.span()
-                left -= end - start
-                if left < 0:
-                    return builder.done()
-                cuts = self._vocabulary.parts(text[start:end].lower())
-                if cuts:
+        for low, high in runs(shapes.raw, _LETTER_KINDS, _LEAST_RUN_TOGETHER) if shapes.tokens else ():
+            for start in range(low, min(high, low + left), _LONGEST_RUN_TOGETHER):
+                end = min(start + _LONGEST_RUN_TOGETHER, high)
+                if cuts := self._vocabulary.cuts(shapes.text[start:end].lower()):
                     builder.end_piece(start)
-                    for low, high in zip((0, *cuts), (*cuts, end - start), strict=True):
-                        builder.add(text[start + low : start + high], start + low, start + high)
-                        builder.add(" ", start + high, start + high)
-                done = end
-                run = _LETTER_RUN.match(shapes.raw, done)
+                    for one, other in zip((0, *cuts), (*cuts, end - start), strict=True):
+                        builder.add(shapes.text[start + one : start + other] + " ", start + one, start + other)
+            left -= high - low
+            if left < 0:
+                break
         return builder.done()
 
-    def _split(self, builder: Builder, text: str, places: list[int], least: int) -> None:
+    def _add_words(self, builder: Builder, text: str, places: list[int], least: int) -> None:
         """Add letters as words if they are words run together and more than `least`, else as they are."""
         letters = "".join([text[place] for place in places])
-        cuts = self._vocabulary.parts(letters.lower()) if len(letters) > least else []
-        if not cuts:
-            builder.add(letters, places[0], places[-1] + 1)
-            return
+        cuts = self._vocabulary.cuts(letters.lower()) if len(letters) > least else []
         for low, high in zip((0, *cuts), (*cuts, len(places)), strict=True):
-            if low:
-                builder.add(" ", places[low], places[low])
+            builder.add(" " if low else "", places[low], places[low])
             builder.add(letters[low:high], places[low], places[high - 1] + 1)
 
 
@@ -185,23 +165,6 @@ def _words_backwards(text: str) -> str:
     return _SIGNS_BEFORE.sub(r"\2\1", "".join(parts))
 
 
-def _is_of_letters(run: bytes) -> bool:
+def _is_of_letters(run: str) -> bool:
     """Tell whether a quarter of a run is letters."""
-    return (len(run) - len(run.translate(None, LETTERS))) * 4 >= len(run)
-
-
-def _letters_apart(shapes: Shapes) -> Ranges:
-    """Return the spans of at least four single letters that stand apart."""
-    found: Ranges = []
-    end = 0
-    for spot in shapes.apart:
-        if spot < end:
-            continue
-        near = max(end, spot - _WIDEST_GAP_CHARS - 1)
-        # First whether there is one right here: a search that fails would go on to the end of the text.
-        if _SPACED_RUN.search(shapes.raw, near, spot + 4 * _WIDEST_GAP_CHARS):
-            run = _SPACED_RUN.search(shapes.raw, near)
-            if run:
-                found.append(run.span())
-                end = run.end()
-    return found
+    return sum(map(str.isalpha, run)) * 4 >= len(run)

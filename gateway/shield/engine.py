@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from gateway.shield import decode
+from gateway.shield import decode, unshown
 from gateway.shield.attack_model import CATEGORY, AttackModel
 from gateway.shield.detections import (
     MASKED_CATEGORIES,
@@ -31,7 +31,6 @@ _MOST_READINGS = 48
 _ROOM_TIMES = 6
 _ROOM_CHARS = 65_536
 _MOST_SPANS = 1_000  # a rule that matches more often may stand anywhere
-(_LESS,) = b"<"
 # A class is asked for its member at some length.
 _INBOUND = Direction.INBOUND
 
@@ -204,11 +203,8 @@ class Shield:
         return brief
 
     def _decoded(self, reading: "_Reading", shapes: Shapes, view: View, signals: frozenset[str]) -> list[Decoded]:
-        found = decode.decodings(shapes, view.others)
-        if _LESS in shapes.raw or shapes.mixed or not view.is_even:
-            found += decode.shown(shapes, view)
-        coded = decode.coded_spans(found, len(reading.text)) if found and shapes.mixed else b""
-        found += self._disguises.readings(shapes, signals, reading.chain, coded)
+        found = decode.decodings(shapes, view.others) + unshown.readings(shapes)
+        found += self._disguises.readings(shapes, signals, reading.chain)
         return [decoded for decoded in found if decoded.text != reading.text] if found else found
 
     def _keep(

@@ -120,7 +120,7 @@ class _Attempt:
         self.signals: set[str] = set()
         self.is_cut_short = False
         self.has_digits = self.has_values = True
-        if view.is_even and not view.others:
+        if view.is_even:
             # Where all is ASCII and nothing was left out, the view has what its source has.
             self.has_digits, self.has_values = shapes.has_digits, shapes.has_values
         self._matches: dict[Runner, list[Span]] = {}

@@ -9,7 +9,7 @@ where the normalized text and the text as sent run apart.
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Set
+from typing import NamedTuple
 
 from gateway.shield.lookalikes import LETTERS
 
@@ -17,7 +17,8 @@ _REMEMBERED_CHARS = 8_192
 LONGEST_FOLD_CHARS = 4
 # A long text is folded in pieces, so that another thread never waits for long.
 _PIECE_CHARS = 65_536
-_NONE: frozenset[str] = frozenset()
+# Replacing more characters one by one takes longer than a table.
+_MANY_CHANGED = 48
 _RUN_OF_BLANKS = re.compile("   *")
 # Marks that decorate any letter. Those of one script (Hebrew points, Indic vowels) carry its words and stay.
 _MARKS = ((0x0300, 0x036F), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F), (0x0483, 0x0489))
@@ -49,54 +50,50 @@ def _is_within(code: int, ranges: tuple[tuple[int, int], ...]) -> bool:
     return any(low <= code <= high for low, high in ranges)
 
 
-class _Offsets:
+class _Offsets(NamedTuple):
     """Leads offsets in a changed text back to the text it was made from.
 
     Text from offset ``changed[n]`` on comes, character by character, from offset ``origins[n]`` on.
     """
 
-    def __init__(self) -> None:
-        self._changed = [0]
-        self._origins = [0]
-
-    def add(self, changed: Iterable[int], origins: Iterable[int]) -> None:
-        self._changed += changed
-        self._origins += origins
+    changed: list[int]
+    origins: list[int]
 
     def origin(self, offset: int) -> int:
-        step = bisect_right(self._changed, offset) - 1
-        return self._origins[step] + offset - self._changed[step]
+        step = bisect_right(self.changed, offset) - 1
+        return self.origins[step] + offset - self.changed[step]
 
 
 class View:
     """A normalized text and the way back to the text it was made from.
 
     text: the normalized text. source: the text as given; positions lead into it. others: its characters beyond ASCII,
-    each once. is_even: whether no character but white space became none or several.
+    each once.
     """
 
-    __slots__ = ("_folds", "_of_blanks", "_of_chars", "_uneven", "_wide", "is_even", "others", "source", "text")
+    __slots__ = ("_folds", "_steps", "_wide", "others", "source", "text")
 
-    def __init__(self, source: str, wide: str, folds: "_Folds", others: frozenset[str], uneven: Set[str]) -> None:
-        """wide: the folded text before its blanks are squeezed. uneven: what became no character or several."""
-        self.text = _squeezed(wide)
+    def __init__(self, source: str, wide: str, folds: "_Folds", others: frozenset[str]) -> None:
+        """wide: the folded text before its blanks are squeezed."""
+        self.text = _RUN_OF_BLANKS.sub(" ", wide)
         self.source = source
         self.others = others
-        self.is_even = not uneven
         self._wide = wide
         self._folds = folds
-        self._uneven = uneven
-        self._of_blanks: _Offsets | None = None
-        self._of_chars: _Offsets | None = None
+        self._steps: list[_Offsets] | None = None
+
+    @property
+    def is_even(self) -> bool:
+        """Tell whether the text is ASCII and no character but white space was left out."""
+        return not self.others and len(self._wide) == len(self.source)
 
     def position(self, offset: int) -> int:
         """Return where in `source` the normalized character at `offset` comes from."""
-        if len(self.text) != len(self._wide):
-            self._of_blanks = self._of_blanks or self._squeezed_blanks()
-            offset = self._of_blanks.origin(offset)
-        if self._uneven:
-            self._of_chars = self._of_chars or self._uneven_chars()
-            offset = self._of_chars.origin(offset)
+        if self._steps is None:
+            self._steps = [self._squeezed_blanks()] if len(self.text) != len(self._wide) else []
+            self._steps += [] if self.is_even else [self._uneven_chars()]
+        for step in self._steps:
+            offset = step.origin(offset)
         return offset
 
     def span(self, start: int, end: int) -> tuple[int, int]:
@@ -104,19 +101,23 @@ class View:
         return self.position(start), self.position(end - 1) + 1
 
     def _squeezed_blanks(self) -> _Offsets:
-        offsets, gone = _Offsets(), 0
+        changed, origins, gone = [0], [0], 0
         for run in _RUN_OF_BLANKS.finditer(self._wide):
-            gone += run.end() - run.start() - 1
-            offsets.add((run.end() - gone,), (run.end(),))
-        return offsets
+            start, end = run.span()
+            gone += end - start - 1
+            changed.append(end - gone)
+            origins.append(end)
+        return _Offsets(changed, origins)
 
     def _uneven_chars(self) -> _Offsets:
-        offsets, more = _Offsets(), 0
-        for found in re.finditer(f"[{''.join(map(re.escape, self._uneven))}]", self.source):
+        changed, origins, more = [0], [0], 0
+        uneven = [char for char in set(self.source) if len(self._folds[ord(char)]) != 1]
+        for found in re.finditer(f"[{re.escape(''.join(uneven))}]", self.source) if uneven else ():
             place, size = found.start(), len(self._folds[ord(found[0])])
-            offsets.add(range(place + more, place + more + size + 1), (*[place] * size, place + 1))
+            changed += range(place + more, place + more + size + 1)
+            origins += (*[place] * size, place + 1)
             more += size - 1
-        return offsets
+        return _Offsets(changed, origins)
 
 
 class Normalizer:
@@ -129,14 +130,16 @@ class Normalizer:
 
     def normalize(self, text: str) -> View:
         """Return the normalized view of any `str`, lone surrogates included. Never raises."""
-        folds = self._folds
-        pieces = [text[begin : begin + _PIECE_CHARS] for begin in range(0, len(text), _PIECE_CHARS)]
-        wide = "".join([piece.translate(folds) for piece in pieces])
-        if text.isascii() and len(wide) == len(text):
-            return View(text, wide, folds, _NONE, _NONE)
-        chars = set(text)
-        others = frozenset(char for char in chars if char > "\x7f")
-        return View(text, wide, folds, others, {char for char in chars if len(folds[ord(char)]) != 1})
+        folds, raw = self._folds, text.encode("utf-8", "surrogatepass")
+        wide = raw.translate(_LOWER, _CONTROLS).decode("utf-8", "surrogatepass")
+        others = frozenset(raw.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
+        changed = [char for char in others if folds[ord(char)] != char]
+        if len(changed) > _MANY_CHANGED:
+            pieces = (wide[begin : begin + _PIECE_CHARS] for begin in range(0, len(wide), _PIECE_CHARS))
+            return View(text, "".join([piece.translate(folds) for piece in pieces]), folds, others)
+        for char in changed:
+            wide = wide.replace(char, folds[ord(char)])
+        return View(text, wide, folds, others)
 
     def fold_char(self, char: str) -> str:
         """Return what one character is in the normalized text: itself, another, several or none."""
@@ -189,8 +192,6 @@ def _letter(char: str) -> str:
     return folded if 0 < len(folded) <= LONGEST_FOLD_CHARS else char
 
 
-def _squeezed(text: str) -> str:
-    """Make one blank of each run of blanks."""
-    while "  " in text:
-        text = text.replace("  ", " ")
-    return text
+_ASCII = bytes(range(128))
+_CONTROLS = bytes(code for code in _ASCII if not _folded(chr(code)))
+_LOWER = bytes(ord(_folded(chr(code)) or "\0") if code < 128 else code for code in range(256))

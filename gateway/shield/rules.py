@@ -16,7 +16,7 @@ from gateway.shield.patterns import PatternError
 from gateway.shield.plan import Plan, plan_rule, table_names
 from gateway.shield.trial import try_pattern
 from gateway.shield.validators import VALIDATORS
-from gateway.shield.vocabulary import vocabulary_of
+from gateway.shield.words import vocabulary_of
 
 LOCAL = "local:"
 """How the ids of an operator's own rules begin."""

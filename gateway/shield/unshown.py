@@ -9,14 +9,11 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from gateway.shield.normalize import View
 from gateway.shield.shapes import Shapes
 from gateway.shield.views import Builder, Decoded, regions
 
 # More cuts than this are not told apart: all behind them is read without markup.
 _MANY_CUTS = 256
-# What stands in one of these views as it was sent was not hidden: it may be a mention.
-NAMES = frozenset(("terminal", "markup"))
 _AROUND_CHARS = 128
 
 _ERASERS = "\b\x7f"
@@ -57,13 +54,12 @@ _TAG = re.compile(
 _COMMENT, _COMMENT_END = "<!--", "-->"
 
 
-def readings(shapes: Shapes, view: View) -> list[Decoded]:
-    """Return a text as it is shown, near where something in it is not. view: of the same text."""
+def readings(shapes: Shapes) -> list[Decoded]:
+    """Return a text as it is shown, near where something in it is not."""
     text = shapes.text
     found: list[Decoded] = []
-    # A text with a control character is not even.
-    has_codes = not view.is_even and ("\x1b" in text or "\b" in text or "\x7f" in text or "\x9b" in text)
-    if has_codes or (shapes.mixed and b"[" in shapes.raw and _LOST.search(shapes.raw)):
+    has_codes = "\x1b" in text or "\b" in text or "\x7f" in text or "\x9b" in text
+    if has_codes or ("[" in text and _LOST.search(shapes.raw)):
         found += _on_terminal(text)
     cut = _CUT.search(shapes.raw) if b"<" in shapes.raw else None
     if cut:
@@ -95,7 +91,8 @@ def _on_terminal(text: str) -> list[Decoded]:
                 shown.append((" ", start, end))
             done = end
         shown.append((text[done:high], done, high))
-        builder.add_all(shown)
+        for piece in shown:
+            builder.add(*piece)
     return builder.done()
 
 

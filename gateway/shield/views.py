@@ -1,9 +1,7 @@
 """A decoded view: another reading of a text, put together from pieces that know where they come from."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +62,6 @@ class Builder:
             self.ends.append(end)
             self.parts.append(text)
             self.length += len(text)
-
-    def add_all(self, told: Sequence[tuple[str, int, int]]) -> None:
-        """Append what some spans of the hiding text say, as `add` does."""
-        said = [one for one in told if one[0]]
-        sizes = [len(one[0]) for one in said]
-        self.pieces += accumulate(sizes[:-1], initial=self.length) if sizes else ()
-        self.parts += [one[0] for one in said]
-        self.starts += [one[1] for one in said]
-        self.ends += [one[2] for one in said]
-        self.length += sum(sizes)
 
     def end_piece(self, at: int) -> None:
         """Keep what follows apart from what came before, by a line break that stands nowhere."""

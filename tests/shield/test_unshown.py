@@ -5,7 +5,6 @@ import re
 import pytest
 
 from gateway.shield import Direction, Shield, Verdict, load
-from gateway.shield.normalize import Normalizer
 from gateway.shield.scoring import MODEL_RULE
 from gateway.shield.shapes import Shapes
 from gateway.shield.unshown import readings
@@ -58,7 +57,7 @@ def shield() -> Shield:
 
 
 def read(text: str) -> list[str]:
-    return [one.text for one in readings(Shapes(text), Normalizer().normalize(text))]
+    return [one.text for one in readings(Shapes(text))]
 
 
 @pytest.mark.parametrize("name", TERMINAL)
