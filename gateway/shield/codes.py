@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from gateway.shield.shapes import DIGITS, HEX_DIGITS, LETTERS, Shapes, kinds_of, runs
+from gateway.shield.shapes import DIGITS, HEX_DIGITS, LETTERS, Shapes, kinds_of, matches, runs
 from gateway.shield.views import Builder, Decoded
 
 _PLAIN = bytes(range(32, 127)) + b"\t\n\r"
@@ -44,6 +44,8 @@ _READABLE_KINDS = kinds_of(a=_PLAIN, c=bytes(range(128, 192)), L=bytes(range(194
 # Of letters of a word that is not ASCII, fewer are enough.
 _READABLE, _IN_TWO_BYTES, _IN_THREE_BYTES = b"a" * 16, b"Lc" * 5, b"Lcc" * 4
 _STRETCH = re.compile(rb"(?:a|Lc{1,3}+){12,}+")
+# So many bytes at a time are asked whether they are readable.
+_BLOCK_BYTES = 2_048
 # So many bytes of a text in groups know where they come from.
 _PIECE_BYTES = 12
 # What was read in one piece is not read again for so many more characters.
@@ -111,11 +113,11 @@ def hexadecimal(shapes: Shapes) -> list[Decoded]:
     if not shapes.has_digits:
         return []
     for start, end in runs(raw, _HEX_KINDS, _LEAST_HEX_CHARS):
-        for run in _HEX_RUN.finditer(raw, start, end):
+        for run in matches(_HEX_RUN, raw, start, end):
             _add(builder, _from_hex(run[0].translate(None, b" ,:;\n-")), run)
         _add_groups(builder, raw[start:end], start, _HEX)
     if b"0x" in raw or b"0X" in raw:
-        for run in _HEX_MARKED.finditer(raw):
+        for run in matches(_HEX_MARKED, raw):
             _add(builder, _from_hex(re.sub(rb"0[xX]|[ ,;\n]", b"", run[0])), run)
     return builder.done()
 
@@ -126,11 +128,11 @@ def character_codes(shapes: Shapes) -> list[Decoded]:
     if not shapes.has_digits:
         return []
     for start, end in runs(raw, _BIT_KINDS, 32):
-        for run in _BITS.finditer(raw, start, end):
+        for run in matches(_BITS, raw, start, end):
             bits = run[0].translate(None, b" ,\n")[:_MOST_BITS]
             _add(builder, int(bits, 2).to_bytes(len(bits) // 8, "big"), run)
     for start, end in runs(raw, _DECIMAL_KINDS, 23):
-        for run in _DECIMALS.finditer(raw, start, end):
+        for run in matches(_DECIMALS, raw, start, end):
             numbers = [int(number) for number in re.findall(rb"[0-9]{2,3}", run[0])]
             if max(numbers) < 128:
                 _add(builder, bytes(numbers), run)
@@ -224,9 +226,15 @@ def _add_pieces(
 def _stretches(data: bytes) -> Iterator[tuple[int, int]]:
     """Yield the spans of bytes that are readable for long."""
     kinds = data.translate(_READABLE_KINDS)
-    if _is_readable(kinds):
-        for stretch in _STRETCH.finditer(kinds):
-            found = stretch[0]
+    done = 0
+    for begin in range(0, len(kinds), _BLOCK_BYTES):
+        end = begin + _BLOCK_BYTES + _LEAST_LETTERS_BYTES
+        if not _is_readable(kinds[begin:end]):
+            continue
+        for near in _STRETCH.finditer(kinds, max(begin, done), end):
+            # It may go on behind the block.
+            stretch = _STRETCH.match(kinds, near.start()) or near
+            done, found = stretch.end(), stretch[0]
             if _READABLE in found or (len(found) >= _LEAST_LETTERS_BYTES and _is_readable(found)):
                 yield stretch.span()
 

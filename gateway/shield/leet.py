@@ -7,6 +7,7 @@ known, and only what stands near a known one is read.
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import product
 
 from gateway.shield.shapes import LETTERS, Ranges, Shapes, kinds_of, matches
@@ -24,6 +25,8 @@ _LONGEST_NUMBER = 3
 # A long word is known if it begins with a known one of so many letters.
 _BEGINNINGS = (5, 6, 7)
 _AROUND_CHARS, _AROUND_IN_NOISE_CHARS = 96, 24
+# What a word says is remembered for one text.
+_REMEMBERED_WORDS = 4_096
 _MANY_WORDS, _KNOWN_OF = 200, 4
 
 
@@ -40,7 +43,9 @@ class Leet:
         """Write the digits and signs inside words as the letters they look like, near words that say something so."""
         text = shapes.text
         mixed = _mixed_words(shapes.raw)
-        known = [(start, end) for start, end in mixed if self._known(text[start:end])]
+        known_by = lru_cache(_REMEMBERED_WORDS)(self._known)
+        plain_by = lru_cache(_REMEMBERED_WORDS)(self._plain)
+        known = [(start, end) for start, end in mixed if known_by(text[start:end])]
         is_noise = len(mixed) > max(_MANY_WORDS, _KNOWN_OF * len(known))
         around, short = (_AROUND_IN_NOISE_CHARS, _LEAST_CHARS + 1) if is_noise else (_AROUND_CHARS, _LEAST_CHARS)
         builder = Builder("leet")
@@ -51,7 +56,7 @@ class Leet:
             if others or (len(word) > short and not is_name):
                 # Every letter stands where it stood.
                 builder.end_piece(low)
-                builder.add(_WORD.sub(self._plain, text[low:high]), low, high)
+                builder.add(_WORD.sub(lambda found: plain_by(found[0]), text[low:high]), low, high)
         return builder.done()
 
     def says_word(self, letters: str) -> bool:
@@ -68,8 +73,8 @@ class Leet:
                 return plain
         return ""
 
-    def _plain(self, found: re.Match[str]) -> str:
-        word = found[0]
+    def _plain(self, word: str) -> str:
+        """Return a word in plain letters; what is no word stays."""
         bare = word.rstrip("!|+")
         if bare.isalpha() or len(word) > _MOST_CHARS or (bare.isdigit() and len(bare) > _LONGEST_NUMBER):
             return word

@@ -9,13 +9,15 @@ where the normalized text and the text as sent run apart.
 import re
 import unicodedata
 from bisect import bisect_right
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from gateway.shield.lookalikes import LETTERS
+from gateway.shield.shapes import matches
 
 _REMEMBERED_CHARS = 8_192
 LONGEST_FOLD_CHARS = 4
-# A long text is folded in pieces, so that another thread never waits for long.
+# A long text is read in pieces, so that another thread never waits for long.
 _PIECE_CHARS = 65_536
 # Replacing more characters one by one takes longer than a table.
 _MANY_CHANGED = 48
@@ -75,7 +77,7 @@ class View:
 
     def __init__(self, source: str, wide: str, folds: "_Folds", others: frozenset[str]) -> None:
         """wide: the folded text before its blanks are squeezed."""
-        self.text = _RUN_OF_BLANKS.sub(" ", wide)
+        self.text = _squeezed(wide)
         self.source = source
         self.others = others
         self._wide = wide
@@ -112,7 +114,8 @@ class View:
     def _uneven_chars(self) -> _Offsets:
         changed, origins, more = [0], [0], 0
         uneven = [char for char in set(self.source) if len(self._folds[ord(char)]) != 1]
-        for found in re.finditer(f"[{re.escape(''.join(uneven))}]", self.source) if uneven else ():
+        sought = re.compile(f"[{re.escape(''.join(uneven))}]") if uneven else None
+        for found in matches(sought, self.source) if sought else ():
             place, size = found.start(), len(self._folds[ord(found[0])])
             changed += range(place + more, place + more + size + 1)
             origins += (*[place] * size, place + 1)
@@ -135,8 +138,7 @@ class Normalizer:
         others = frozenset(raw.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
         changed = [char for char in others if folds[ord(char)] != char]
         if len(changed) > _MANY_CHANGED:
-            pieces = (wide[begin : begin + _PIECE_CHARS] for begin in range(0, len(wide), _PIECE_CHARS))
-            return View(text, "".join([piece.translate(folds) for piece in pieces]), folds, others)
+            return View(text, "".join([piece.translate(folds) for piece in _pieces(wide)]), folds, others)
         for char in changed:
             wide = wide.replace(char, folds[ord(char)])
         return View(text, wide, folds, others)
@@ -144,6 +146,20 @@ class Normalizer:
     def fold_char(self, char: str) -> str:
         """Return what one character is in the normalized text: itself, another, several or none."""
         return self._folds[ord(char)]
+
+
+def _pieces(text: str) -> Iterator[str]:
+    return (text[begin : begin + _PIECE_CHARS] for begin in range(0, len(text), _PIECE_CHARS))
+
+
+def _squeezed(wide: str) -> str:
+    """Make one blank of each run of blanks."""
+    text = ""
+    for piece in _pieces(wide):
+        squeezed = _RUN_OF_BLANKS.sub(" ", piece)
+        # Blanks that meet between two pieces are one.
+        text += squeezed[1:] if text.endswith(" ") and squeezed.startswith(" ") else squeezed
+    return text
 
 
 class _Folds(dict[int, str]):

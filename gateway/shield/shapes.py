@@ -44,15 +44,17 @@ def runs(raw: bytes, kinds: bytes, least: int) -> Iterator[tuple[int, int]]:
         start = written.find(run, end)
 
 
-def matches(code: re.Pattern[AnyStr], text: AnyStr) -> Iterator[re.Match[AnyStr]]:
-    """Yield the matches of a regex, as `finditer` does, block by block."""
-    done = 0
-    for begin in range(0, len(text), _BLOCK_CHARS):
-        end = begin + _BLOCK_CHARS
-        for found in code.finditer(text, max(begin, done), end + _BEYOND_CHARS):
-            if found.start() >= end:
+def matches(
+    code: re.Pattern[AnyStr], text: AnyStr, start: int = 0, end: int | None = None
+) -> Iterator[re.Match[AnyStr]]:
+    """Yield the matches of a regex in a span, as `finditer` does, block by block."""
+    last = len(text) if end is None else end
+    for begin in range(start, last, _BLOCK_CHARS):
+        after = begin + _BLOCK_CHARS
+        for found in code.finditer(text, max(begin, start), min(after + _BEYOND_CHARS, last)):
+            if found.start() >= after:
                 break
-            done = found.end()
+            start = found.end()
             yield found
 
 
