@@ -35,7 +35,7 @@ _BIT_KINDS = kinds_of(a=b"01 ,\n")
 _DECIMAL_KINDS = kinds_of(a=DIGITS + b" ,;\n")
 _LETTERS_AND_DIGITS = kinds_of(a=LETTERS, d=DIGITS)
 
-# A code in groups has letters and digits side by side at so many places.
+# Letters and digits stand side by side at so many places of a code in groups.
 _LEAST_MIXED = 3
 # So much is readable in a row before it is a text: of noise one character in three is.
 _LEAST_LETTERS_BYTES = 24
@@ -86,6 +86,8 @@ _HEX = _alphabet(HEX_DIGITS, DIGITS, _from_hex, chars=2, size=1)
 
 def base64(shapes: Shapes) -> list[Decoded]:
     """Return what stands in base64."""
+    if not shapes.tokens and not shapes.has_digits:
+        return []
     builder, raw, done = Builder("base64"), shapes.raw, 0
     for start, _ in runs(raw, _BASE64_KINDS, _LEAST_BASE64_CHARS) if shapes.tokens else ():
         run = _BASE64_RUN.match(raw, start) if start >= done else None
@@ -100,7 +102,7 @@ def base64(shapes: Shapes) -> list[Decoded]:
                 if _LEAST_BASE64_CHARS <= len(piece) < len(data):
                     _add_base64(builder, piece, start)
                 start += len(piece)
-    if shapes.has_digits:
+    if shapes.has_digits and _is_mixed(raw):
         has_signs = b"/" in raw or b"+" in raw
         if not _add_groups(builder, raw, 0, _BASE64) and has_signs:
             _add_groups(builder, raw, 0, _BASE62)
@@ -109,13 +111,14 @@ def base64(shapes: Shapes) -> list[Decoded]:
 
 def hexadecimal(shapes: Shapes) -> list[Decoded]:
     """Return what stands in hex digits."""
-    builder, raw = Builder("hex"), shapes.raw
     if not shapes.has_digits:
         return []
+    builder, raw = Builder("hex"), shapes.raw
     for start, end in runs(raw, _HEX_KINDS, _LEAST_HEX_CHARS):
         for run in matches(_HEX_RUN, raw, start, end):
             _add(builder, _from_hex(run[0].translate(None, b" ,:;\n-")), run)
-        _add_groups(builder, raw[start:end], start, _HEX)
+        if _is_mixed(raw[start:end]):
+            _add_groups(builder, raw[start:end], start, _HEX)
     if b"0x" in raw or b"0X" in raw:
         for run in matches(_HEX_MARKED, raw):
             _add(builder, _from_hex(re.sub(rb"0[xX]|[ ,;\n]", b"", run[0])), run)
@@ -124,9 +127,9 @@ def hexadecimal(shapes: Shapes) -> list[Decoded]:
 
 def character_codes(shapes: Shapes) -> list[Decoded]:
     """Return what stands in lists of character codes: eight bits each, or decimal numbers."""
-    builder, raw = Builder("codes"), shapes.raw
     if not shapes.has_digits:
         return []
+    builder, raw = Builder("codes"), shapes.raw
     for start, end in runs(raw, _BIT_KINDS, 32):
         for run in matches(_BITS, raw, start, end):
             bits = run[0].translate(None, b" ,\n")[:_MOST_BITS]
@@ -176,12 +179,15 @@ def _add_base64(builder: Builder, run: bytes, at: int) -> bool:
     return bool(said)
 
 
+def _is_mixed(part: bytes) -> bool:
+    """Tell whether letters and digits stand side by side, as they do in groups of a code."""
+    kinds = part.translate(_LETTERS_AND_DIGITS)
+    return kinds.count(b"ad") + kinds.count(b"da") >= _LEAST_MIXED
+
+
 def _add_groups(builder: Builder, part: bytes, at: int, alphabet: _Alphabet) -> bool:
     """Add the readable stretches of a code in groups; tell whether there are any. at: where its text begins."""
     members, others, noise, decode, chars, size = alphabet
-    kinds = part.translate(_LETTERS_AND_DIGITS)
-    if kinds.count(b"ad") + kinds.count(b"da") < _LEAST_MIXED:
-        return False
     code = part.translate(None, others)
     before = Builder(builder.name, starts=[*builder.starts], ends=[*builder.ends])
     places: list[int] = []

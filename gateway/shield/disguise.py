@@ -90,6 +90,8 @@ class Disguises:
         if b"sasas" not in kinds and b"sassas" not in kinds:
             return []
         spans = [run.span() for run in matches(_SPACED_RUN, text) if _is_of_letters(run[0])]
+        if not spans:
+            return []
         builder = Builder("spaced")
         for low, high, near in regions(spans, around=_AROUND_CHARS, length=len(text)):
             if not any(self._says_something(text[start:end]) for start, end in near):
@@ -130,9 +132,10 @@ class Disguises:
 
     def _run_together(self, shapes: Shapes) -> list[Decoded]:
         """Split long runs of letters into words."""
-        builder = Builder("joined")
-        left = _MOST_RUN_TOGETHER
-        for low, high in runs(shapes.raw, _LETTER_KINDS, _LEAST_RUN_TOGETHER) if shapes.tokens else ():
+        if not shapes.tokens:
+            return []
+        builder, left = Builder("joined"), _MOST_RUN_TOGETHER
+        for low, high in runs(shapes.raw, _LETTER_KINDS, _LEAST_RUN_TOGETHER):
             for start in range(low, min(high, low + left), _LONGEST_RUN_TOGETHER):
                 end = min(start + _LONGEST_RUN_TOGETHER, high)
                 if cuts := self._vocabulary.cuts(shapes.text[start:end].lower()):

@@ -43,6 +43,8 @@ class Leet:
         """Write the digits and signs inside words as the letters they look like, near words that say something so."""
         text = shapes.text
         mixed = _mixed_words(shapes.raw)
+        if not mixed:
+            return []
         known_by = lru_cache(_REMEMBERED_WORDS)(self._known)
         plain_by = lru_cache(_REMEMBERED_WORDS)(self._plain)
         known = [(start, end) for start, end in mixed if known_by(text[start:end])]

@@ -10,10 +10,8 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from gateway.shield.lookalikes import LETTERS
-from gateway.shield.shapes import matches
 
 _REMEMBERED_CHARS = 8_192
 LONGEST_FOLD_CHARS = 4
@@ -42,6 +40,9 @@ _ALPHABETS = (0x1F110, 0x1F130, 0x1F150, 0x1F170, 0x1F1E6, 0x249C)
 _BLANKS = "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\u2800"
 _LOOKALIKES = {char: plain for plain, chars in LETTERS for char in chars}
 
+# Offsets in a changed text where it comes from another place of the text it was made from, and those places.
+_Offsets = tuple[list[int], list[int]]
+
 
 def is_itself(char: str) -> bool:
     """Tell whether a character is an ideograph or a syllable, which folds to itself."""
@@ -50,20 +51,6 @@ def is_itself(char: str) -> bool:
 
 def _is_within(code: int, ranges: tuple[tuple[int, int], ...]) -> bool:
     return any(low <= code <= high for low, high in ranges)
-
-
-class _Offsets(NamedTuple):
-    """Leads offsets in a changed text back to the text it was made from.
-
-    Text from offset ``changed[n]`` on comes, character by character, from offset ``origins[n]`` on.
-    """
-
-    changed: list[int]
-    origins: list[int]
-
-    def origin(self, offset: int) -> int:
-        step = bisect_right(self.changed, offset) - 1
-        return self.origins[step] + offset - self.changed[step]
 
 
 class View:
@@ -92,35 +79,38 @@ class View:
     def position(self, offset: int) -> int:
         """Return where in `source` the normalized character at `offset` comes from."""
         if self._steps is None:
-            self._steps = [self._squeezed_blanks()] if len(self.text) != len(self._wide) else []
-            self._steps += [] if self.is_even else [self._uneven_chars()]
-        for step in self._steps:
-            offset = step.origin(offset)
+            self._steps = [*self._squeezed_blanks(), *self._uneven_chars()]
+        for changed, origins in self._steps:
+            step = bisect_right(changed, offset) - 1
+            offset = origins[step] + offset - changed[step]
         return offset
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return the half-open span in `source` of a non-empty span of the normalized text."""
         return self.position(start), self.position(end - 1) + 1
 
-    def _squeezed_blanks(self) -> _Offsets:
-        changed, origins, gone = [0], [0], 0
-        for run in _RUN_OF_BLANKS.finditer(self._wide):
-            start, end = run.span()
-            gone += end - start - 1
-            changed.append(end - gone)
-            origins.append(end)
-        return _Offsets(changed, origins)
+    def _squeezed_blanks(self) -> Iterator[_Offsets]:
+        if len(self.text) != len(self._wide):
+            changed, origins, gone = [0], [0], 0
+            for run in _RUN_OF_BLANKS.finditer(self._wide):
+                start, end = run.span()
+                gone += end - start - 1
+                changed.append(end - gone)
+                origins.append(end)
+            yield changed, origins
 
-    def _uneven_chars(self) -> _Offsets:
-        changed, origins, more = [0], [0], 0
-        uneven = [char for char in set(self.source) if len(self._folds[ord(char)]) != 1]
-        sought = re.compile(f"[{re.escape(''.join(uneven))}]") if uneven else None
-        for found in matches(sought, self.source) if sought else ():
-            place, size = found.start(), len(self._folds[ord(found[0])])
-            changed += range(place + more, place + more + size + 1)
-            origins += (*[place] * size, place + 1)
-            more += size - 1
-        return _Offsets(changed, origins)
+    def _uneven_chars(self) -> Iterator[_Offsets]:
+        uneven = {char: len(self._folds[ord(char)]) for char in self.others if len(self._folds[ord(char)]) != 1}
+        if uneven or len(self._wide) != len(self.source):
+            uneven.update(dict.fromkeys(map(chr, _CONTROLS), 0))
+            changed, origins, more = [0], [0], 0
+            for place, char in enumerate(self.source):
+                if char in uneven:
+                    size = uneven[char]
+                    changed += range(place + more, place + more + size + 1)
+                    origins += (*[place] * size, place + 1)
+                    more += size - 1
+            yield changed, origins
 
 
 class Normalizer:
