@@ -189,7 +189,6 @@ def _add_groups(builder: Builder, part: bytes, at: int, alphabet: _Alphabet) -> 
     """Add the readable stretches of a code in groups; tell whether there are any. at: where its text begins."""
     members, others, noise, decode, chars, size = alphabet
     code = part.translate(None, others)
-    before = Builder(builder.name, starts=[*builder.starts], ends=[*builder.ends])
     places: list[int] = []
     count = len(builder.parts)
     for first in range(chars):
@@ -199,15 +198,19 @@ def _add_groups(builder: Builder, part: bytes, at: int, alphabet: _Alphabet) -> 
             places = places or [at + place for place, byte in enumerate(part) if byte in members]
             span = places[start], places[end - 1] + 1
             # What stands in one piece is no group.
-            if span[1] - span[0] > end - start and code[start:end].translate(None, noise) and not _is_in(before, *span):
+            if (
+                span[1] - span[0] > end - start
+                and code[start:end].translate(None, noise)
+                and not _is_read(builder, count, *span)
+            ):
                 _add_pieces(builder, data, (low, high), places[first:], (chars, size))
     return len(builder.parts) > count
 
 
-def _is_in(read: Builder, start: int, end: int) -> bool:
-    """Tell whether a span was read in one piece, but for some noise around it."""
-    piece = bisect_right(read.starts, start + _NOISE_CHARS) - 1
-    return piece >= 0 and end <= read.ends[piece] + _NOISE_CHARS
+def _is_read(builder: Builder, count: int, start: int, end: int) -> bool:
+    """Tell whether one of the first pieces holds a span, but for some noise around it. count: of those pieces."""
+    piece = bisect_right(builder.starts, start + _NOISE_CHARS, 0, count) - 1
+    return piece >= 0 and end <= builder.ends[piece] + _NOISE_CHARS
 
 
 def _add_pieces(
