@@ -46,6 +46,8 @@ _READABLE, _IN_TWO_BYTES, _IN_THREE_BYTES = b"a" * 16, b"Lc" * 5, b"Lcc" * 4
 _STRETCH = re.compile(rb"(?:a|Lc{1,3}+){12,}+")
 # So many bytes at a time are asked whether they are readable.
 _BLOCK_BYTES = 2_048
+# Groups of base64 are sought in so much of a text at a time, and so far beyond it.
+_PIECE_CHARS, _BEYOND_CHARS = 262_144, 4_096
 # So many bytes of a text in groups know where they come from.
 _PIECE_BYTES = 12
 # What was read in one piece is not read again for so many more characters.
@@ -102,10 +104,12 @@ def base64(shapes: Shapes) -> list[Decoded]:
                 if _LEAST_BASE64_CHARS <= len(piece) < len(data):
                     _add_base64(builder, piece, start)
                 start += len(piece)
-    if shapes.has_digits and _is_mixed(raw):
-        has_signs = b"/" in raw or b"+" in raw
-        if not _add_groups(builder, raw, 0, _BASE64) and has_signs:
-            _add_groups(builder, raw, 0, _BASE62)
+    read = len(builder.parts)
+    # What stands at the end of a piece is read again with the next.
+    for start in range(0, len(raw), _PIECE_CHARS) if shapes.has_digits else ():
+        part = raw[start : start + _PIECE_CHARS + _BEYOND_CHARS]
+        if _is_mixed(part) and not _add_groups(builder, read, part, start, _BASE64) and (b"/" in part or b"+" in part):
+            _add_groups(builder, read, part, start, _BASE62)
     return builder.done()
 
 
@@ -118,7 +122,7 @@ def hexadecimal(shapes: Shapes) -> list[Decoded]:
         for run in matches(_HEX_RUN, raw, start, end):
             _add(builder, _from_hex(run[0].translate(None, b" ,:;\n-")), run)
         if _is_mixed(raw[start:end]):
-            _add_groups(builder, raw[start:end], start, _HEX)
+            _add_groups(builder, len(builder.parts), raw[start:end], start, _HEX)
     if b"0x" in raw or b"0X" in raw:
         for run in matches(_HEX_MARKED, raw):
             _add(builder, _from_hex(re.sub(rb"0[xX]|[ ,;\n]", b"", run[0])), run)
@@ -185,8 +189,11 @@ def _is_mixed(part: bytes) -> bool:
     return kinds.count(b"ad") + kinds.count(b"da") >= _LEAST_MIXED
 
 
-def _add_groups(builder: Builder, part: bytes, at: int, alphabet: _Alphabet) -> bool:
-    """Add the readable stretches of a code in groups; tell whether there are any. at: where its text begins."""
+def _add_groups(builder: Builder, read: int, part: bytes, at: int, alphabet: _Alphabet) -> bool:
+    """Add the readable stretches of a code in groups; tell whether there are any.
+
+    read: so many first pieces of the builder were read in one piece, in order. at: where the part begins.
+    """
     members, others, noise, decode, chars, size = alphabet
     code = part.translate(None, others)
     places: list[int] = []
@@ -201,7 +208,7 @@ def _add_groups(builder: Builder, part: bytes, at: int, alphabet: _Alphabet) -> 
             if (
                 span[1] - span[0] > end - start
                 and code[start:end].translate(None, noise)
-                and not _is_read(builder, count, *span)
+                and not _is_read(builder, read, *span)
             ):
                 _add_pieces(builder, data, (low, high), places[first:], (chars, size))
     return len(builder.parts) > count

@@ -123,15 +123,21 @@ class Normalizer:
 
     def normalize(self, text: str) -> View:
         """Return the normalized view of any `str`, lone surrogates included. Never raises."""
+        pieces = [self._fold(piece) for piece in _pieces(text)]
+        others: frozenset[str] = frozenset().union(*[others for _, others in pieces])
+        return View(text, "".join([wide for wide, _ in pieces]), self._folds, others)
+
+    def _fold(self, text: str) -> tuple[str, frozenset[str]]:
+        """Return a text with its characters folded, and those beyond ASCII that it had."""
         folds, raw = self._folds, text.encode("utf-8", "surrogatepass")
         wide = raw.translate(_LOWER, _CONTROLS).decode("utf-8", "surrogatepass")
         others = frozenset(raw.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
         changed = [char for char in others if folds[ord(char)] != char]
         if len(changed) > _MANY_CHANGED:
-            return View(text, "".join([piece.translate(folds) for piece in _pieces(wide)]), folds, others)
+            return wide.translate(folds), others
         for char in changed:
             wide = wide.replace(char, folds[ord(char)])
-        return View(text, wide, folds, others)
+        return wide, others
 
     def fold_char(self, char: str) -> str:
         """Return what one character is in the normalized text: itself, another, several or none."""
