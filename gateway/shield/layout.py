@@ -17,7 +17,7 @@ from gateway.shield.detections import Direction, Severity
 from gateway.shield.literals import Lead, likelihood
 from gateway.shield.plan import Plan
 
-VERSION = 27
+VERSION = 28
 # Literals in ASCII and others, in the normalized view, and those of tokens, in the text as sent.
 INDEXES = ("words", "beyond", "tokens")
 # The numbers of the first lines of each kind: literals of the indexes, which of them lead to rules for replies, the
@@ -158,7 +158,7 @@ class Layout:
         """Return the short form of a plan's rule, and the plan without its leads, which a scan knows from literals."""
         told, plan = json.loads(self._lines[_PLANS + number])
         name, title, category, severity, confidence, description, direction, view, validator, standards = told
-        source, how, reach, run_chars, run_digits, first, gate, is_alone, holds_value = plan
+        source, how, reach, run_chars, run_digits, first, gate, alone, holds_value = plan
         brief = Brief(
             id=name,
             name=title,
@@ -179,7 +179,7 @@ class Layout:
             run_digits=run_digits,
             first=first,
             gate=tuple(gate),
-            is_alone=is_alone,
+            alone=alone,
             holds_value=holds_value,
         )
 
@@ -255,4 +255,4 @@ def _line(value: Any) -> bytes:
 
 def _plan_row(plan: Plan) -> list[Any]:
     told = [plan.source, plan.how, plan.reach_chars, plan.run_chars, plan.run_digits, plan.first, plan.gate]
-    return [*told, plan.is_alone, plan.holds_value]
+    return [*told, plan.alone, plan.holds_value]

@@ -46,6 +46,8 @@ _DEAR = 1e-5
 # What following a literal costs in tries at one place, when a match may begin at several places before it.
 _WINDOW = 3.0
 _WINDOW_CHARS = 30
+# Numbers come in pages full of them: where a match may begin at several places before some digits, they are no rarer.
+_NUMBER_SHARE = 5e-3
 _DIGITS = {ord(digit): "0" for digit in "123456789"}
 
 
@@ -83,7 +85,13 @@ def squash_digits(text: str) -> str:
 
 def price_of(leads: Iterable[Lead]) -> float:
     """Estimate the work that leads cause for each character of ordinary text."""
-    return sum(_PRICE_EACH + likelihood(lead.literal) * _tries(lead.low, lead.high) for lead in leads)
+    price = 0.0
+    for lead in leads:
+        share = likelihood(lead.literal)
+        if lead.low != lead.high and "0" in lead.literal and not any(map(str.isalpha, lead.literal)):
+            share = max(share, _NUMBER_SHARE)
+        price += _PRICE_EACH + share * _tries(lead.low, lead.high)
+    return price
 
 
 def _tries(low: int, high: int) -> float:

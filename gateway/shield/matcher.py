@@ -22,7 +22,7 @@ from gateway.shield.detections import Direction
 from gateway.shield.layout import Layout, letters_of
 from gateway.shield.literals import LONGEST_CHARS
 from gateway.shield.normalize import View
-from gateway.shield.patterns import ALNUM, DIGIT_SEPARATORS
+from gateway.shield.patterns import DIGIT_SEPARATORS
 from gateway.shield.runner import Runner, Span
 from gateway.shield.shapes import Ranges, Shapes
 
@@ -143,7 +143,7 @@ class _Attempt:
             windows.append((first, last))
             return
         subject, start = self.subject(runner), place - low
-        if start < 0 or (start and runner.plan.is_alone and subject[start - 1] in ALNUM and subject[start] in ALNUM):
+        if start < 0 or (start and subject[start - 1] in runner.alone and subject[start] in runner.alone):
             return
         self.left -= 1
         match = runner.regex.match(subject, start, start + runner.reach_chars)

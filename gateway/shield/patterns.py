@@ -13,7 +13,7 @@ SIGNS_IN_TOKENS = "_-.+/="
 # A value holds no blank, no quote, no bracket and nothing that sets values apart.
 LEAST_VALUE_CHARS = 16
 SIGNS_IN_VALUES = SIGNS_IN_TOKENS + "~%!*$@:#&^|\\"
-ALNUM = frozenset(string.ascii_letters + string.digits)
+ALNUM = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _ANY_WORD = "az09AZ_"
 
 
@@ -76,16 +76,17 @@ class Pattern:
                 return True
         return False
 
-    def is_alone(self) -> bool:
-        """Say whether no ASCII letter or digit stands before a match that begins with one."""
+    def alone(self) -> str:
+        """Return of which ASCII letters and digits none stands before a match that begins with one of them."""
+        refused: set[str] = set()
         for op, arg in self.tree:
             if op is ops.AT and arg is ops.AT_BOUNDARY:
-                return True
-            if op is ops.ASSERT_NOT and arg[0] < 0 and arg[1].getwidth() == (1, 1):
-                return all(map(re.compile(unparse(arg[1]), re.ASCII).fullmatch, ALNUM))
+                return ALNUM
+            if op is ops.ASSERT_NOT and arg[0] < 0 and len(arg[1]) == 1 and arg[1].getwidth() == (1, 1):
+                refused.update(filter(re.compile(unparse(arg[1]), re.ASCII).fullmatch, ALNUM))
             if op not in ZERO_WIDTH:
                 break
-        return False
+        return "".join(sorted(refused))
 
     def first_chars(self) -> str:
         """Return the characters a match may begin with if none of them is ASCII, else an empty text."""

@@ -45,7 +45,7 @@ class Plan:
     of the characters `first`.
     reach_chars: how far from its beginning the regex reads.
     gate: literals one of which must stand in the match or at most GATE_CHARS before it; empty when that is sure.
-    is_alone: whether no ASCII letter or digit stands before a match that begins with one.
+    alone: ASCII letters and digits of which none stands before a match that begins with one of them.
     holds_value: whether every match of a rule for the text as sent holds a long value (`shapes.is_value_char`).
     """
 
@@ -57,7 +57,7 @@ class Plan:
     run_digits: int = 0
     first: str = ""
     gate: tuple[str, ...] = ()
-    is_alone: bool = False
+    alone: str = ""
     holds_value: bool = False
 
 
@@ -109,7 +109,7 @@ def plan_rule(
     if best is None:
         raise PatternError("no literal leads to it: begin it with words, or give literals")
     holds_value = not is_normalized and parsed.holds_value()
-    return Plan(source, "words", reach, best.leads, gate=gate, is_alone=parsed.is_alone(), holds_value=holds_value)
+    return Plan(source, "words", reach, best.leads, gate=gate, alone=parsed.alone(), holds_value=holds_value)
 
 
 def _source_of(
@@ -132,7 +132,7 @@ def _token_plan(parsed: Pattern, source: str, gate: tuple[str, ...]) -> Plan | N
     # A literal further on must stand in the token, too, and at one place of it.
     if way is None or any(lead.low != lead.high or lead.high + len(lead.literal) > chars for lead in way.leads):
         return None
-    return Plan(source, "tokens", parsed.reach_chars, way.leads, gate=gate, is_alone=parsed.is_alone())
+    return Plan(source, "tokens", parsed.reach_chars, way.leads, gate=gate, alone=parsed.alone())
 
 
 def _whole(literal: str) -> str:

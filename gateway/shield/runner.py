@@ -24,10 +24,10 @@ class Span(NamedTuple):
 class Runner:
     """One pattern. Its regex is made when it is first tried, and its text is not kept.
 
-    number: of its plan. plan: without the regex. on_text: whether it is tried on the text as sent.
+    number: of its plan. plan: without the regex. on_text: whether it is tried on the text as sent. alone: as of `Plan`.
     """
 
-    __slots__ = ("_checks", "_read", "_regex", "number", "on_text", "plan", "reach_chars")
+    __slots__ = ("_checks", "_read", "_regex", "alone", "number", "on_text", "plan", "reach_chars")
 
     def __init__(
         self, number: int, plan: Plan, *, view: str, validator: str | None, read: Callable[[int], str]
@@ -37,6 +37,7 @@ class Runner:
         self.plan = replace(plan, source="")
         self.on_text = view == "text"
         self.reach_chars = plan.reach_chars
+        self.alone = frozenset(plan.alone)
         self._read = read
         self._regex: re.Pattern[str] | None = None
         self._checks = tuple(_check(name) for name in (validator or "").split("+") if name)

@@ -53,3 +53,23 @@ def test_literals_of_rules_repeated_ten_thousand_times_are_scanned(builtin: Shie
         result = builtin.scan(text, Direction.INBOUND)
         assert 0 <= result.score <= 100, word
         assert builtin.scan(text + ATTACK, Direction.INBOUND).verdict is not Verdict.ALLOW, word
+
+
+def test_numbers_in_a_row_are_tried_as_numbers_no_oftener_than_one_may_be_named(builtin: Shield) -> None:
+    """Twice as long a page as the one below, where what stands before is asked two characters far and further."""
+    dice = Random(7)
+    page = "\n".join(f"{dice.randrange(10**4)} {dice.randrange(10**6)}.{dice.randrange(10**3)}" for _ in range(700))
+    assert not [one.rule for one in builtin.scan(page, Direction.INBOUND).detections]
+    named = page + "\ncard number: 4111 1111 1111 1111"
+    assert [one.rule for one in builtin.scan(named, Direction.INBOUND).detections] == [
+        "card-number",
+        "card-number-named",
+    ]
+
+
+def test_a_page_of_times_and_numbers_is_read_to_its_end(builtin: Shield) -> None:
+    dice = Random(4)
+    seconds = (f"{dice.randrange(60):02}.{dice.randrange(10**6):06} {dice.randrange(10**6)}" for _ in range(240))
+    page = "\n".join(f"2026-05-12 12:30:{second}" for second in seconds)
+    for direction in Direction:
+        assert not [one.rule for one in builtin.scan(page, direction).detections]
