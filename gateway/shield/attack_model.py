@@ -14,9 +14,10 @@ The weights are data (`attack-model.json`), written by `python -m training.train
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, repeat
+from typing import NamedTuple
 
 from gateway.shield import data_files
 from gateway.shield.detections import Detection, Severity
@@ -75,6 +76,14 @@ class Weights:
     constant: float
     review_at: float
     block_at: float
+
+
+class Read(NamedTuple):
+    """The highest margin of a normalized text, and the half-open span of the piece of it that has this margin."""
+
+    margin: float
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +168,13 @@ class AttackModel:
             self._weights = read_weights(data_files.read(WEIGHTS_FILE))
         return self._weights
 
-    def margin(self, normalized: str) -> float:
-        """Return the highest margin of the parts of a normalized text, without the rules."""
+    def read(self, normalized: str) -> Read:
+        """Return the highest margin of the parts of a normalized text, without the rules, and about where it is."""
         weights = self.weights
         words, pairs, skips = weights.words.get, weights.pairs.get, weights.skips.get
-        best = -math.inf
+        best, start, end = Read(-math.inf, 0, 0), 0, 0
         for piece in _pieces(normalized):
+            start, end = end, end + len(piece)
             for part in parts_of(tokens_of(piece)):
                 found = features_of(part)
                 total = (
@@ -172,26 +182,23 @@ class AttackModel:
                     + sum(map(pairs, found.pairs, repeat(0)))
                     + sum(map(skips, found.skips, repeat(0)))
                 )
-                best = max(best, total * found.scale())
-        return weights.constant + weights.unit * best
-
-    def of_rules(self, rules: Iterable[str]) -> float:
-        """Return what rules that matched, by their ids, add to the margin."""
-        return sum(map(self.weights.rules.get, rules, repeat(0.0)))
+                best = max(best, Read(weights.constant + weights.unit * total * found.scale(), start, end))
+        return best
 
     def detect(
-        self, normalized: str, margin: float, rules: Iterable[str], place: Callable[[int, int], Span | None]
+        self, normalized: str, read: Read, rules: Sequence[str], place: Callable[[int, int], Span | None]
     ) -> Detection | None:
-        """Return the detection for a text whose margin is `margin`, those of `rules` included; None below a review.
+        """Return the detection for a text that was read, with the rules that matched it; None below a review.
 
         place: leads a span in the normalized text back to the text as sent; None if it must not be repeated.
         """
         weights = self.weights
+        margin = read.margin + sum(map(weights.rules.get, rules, repeat(0.0)))
         if margin < weights.review_at:
             return None
         phrases = [
             (normalized[phrase.start : phrase.end], span)
-            for phrase in self._phrases(normalized)
+            for phrase in self._phrases(normalized, read)
             if (span := place(phrase.start, phrase.end))
         ]
         weighty = sorted((rule for rule in rules if weights.rules.get(rule, 0.0) > 0), key=weights.rules.__getitem__)
@@ -216,12 +223,12 @@ class AttackModel:
             spans=tuple(spans) if len(spans) > 1 else (),
         )
 
-    def _phrases(self, normalized: str) -> list[Phrase]:
-        """Return the features of a normalized text that speak most for an attack, strongest first, none in another."""
+    def _phrases(self, normalized: str, read: Read) -> list[Phrase]:
+        """Return the features that speak most for an attack, strongest first, none in another."""
         weights = self.weights
         found: dict[object, Phrase] = {}
         before: list[tuple[str, int, int]] = []
-        for token, start, end in _placed(normalized):
+        for token, start, end in _placed(normalized, read):
             before = [*before[-2:], (token, start, end)]
             keys: list[tuple[object, int, int]] = [(token, weights.words.get(token, 0), start)]
             if len(before) > 1:
@@ -242,16 +249,14 @@ class AttackModel:
         return chosen
 
 
-def _placed(normalized: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the tokens of a normalized text with their half-open spans."""
-    offset = 0
-    for piece in _pieces(normalized):
-        text, place = piece.translate(_SAME_DIGIT), 0
-        for token in tokens_of(piece):
-            start = text.index(token, place)
-            place = start + len(token)
-            yield token, offset + start, offset + place
-        offset += len(piece)
+def _placed(normalized: str, read: Read) -> Iterator[tuple[str, int, int]]:
+    """Yield the tokens of a piece of a normalized text with their half-open spans."""
+    piece = normalized[read.start : read.end]
+    text, place = piece.translate(_SAME_DIGIT), 0
+    for token in tokens_of(piece):
+        start = text.index(token, place)
+        place = start + len(token)
+        yield token, read.start + start, read.start + place
 
 
 def _pieces(normalized: str) -> Iterator[str]:

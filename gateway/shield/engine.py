@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gateway.shield import decode, unshown
-from gateway.shield.attack_model import CATEGORY, AttackModel
+from gateway.shield.attack_model import CATEGORY, AttackModel, Read
 from gateway.shield.detections import (
     MASKED_CATEGORIES,
     Detection,
@@ -150,7 +150,7 @@ class Shield:
         room = _ROOM_TIMES * len(text) + _ROOM_CHARS
         readings = [_Reading(text, None, None)]
         model = self._model if direction is _INBOUND and _has(policy, CATEGORY) else None
-        closest: tuple[float, _Reading, View] | None = None  # the reading that resembles attacks most
+        closest: tuple[Read, _Reading, View] | None = None  # the reading that resembles attacks most
         for reading in readings:
             view = self._normalizer.normalize(reading.text)
             shapes = Shapes(reading.text)
@@ -171,9 +171,9 @@ class Shield:
             if found:
                 self._keep(places, found, reading, direction, policy)
             if model is not None:
-                margin = model.margin(view.text)
-                if closest is None or margin > closest[0]:
-                    closest = margin, reading, view
+                read = model.read(view.text)
+                if closest is None or read.margin > closest[0].margin:
+                    closest = read, reading, view
             if len(reading.chain) == _DEEPEST:
                 continue
             for decoded in self._decoded(reading, shapes, view, signals):
@@ -268,12 +268,12 @@ def _redacted(places: _Places, text: str, policy: Policy) -> str | None:
 
 def _resembling(
     model: AttackModel,
-    closest: tuple[float, _Reading, View],
+    closest: tuple[Read, _Reading, View],
     detections: Sequence[Detection],
     hidden: Sequence[_Place],
 ) -> Iterator[Detection]:
     """Yield the model's detection, if there is one. hidden: where secrets stand, which it must not repeat."""
-    margin, reading, view = closest
+    read, reading, view = closest
     rules = [one.rule for one in detections]
 
     def place(start: int, end: int) -> tuple[int, int] | None:
@@ -281,7 +281,7 @@ def _resembling(
         is_secret = any(one.start < last and first < one.end for one in hidden)
         return None if is_secret else (first, last)
 
-    found = model.detect(view.text, margin + model.of_rules(rules), rules, place)
+    found = model.detect(view.text, read, rules, place)
     if found is not None and reading.chain:
         yield replace(found, view=">".join(reading.chain))
     elif found is not None:
