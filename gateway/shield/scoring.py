@@ -10,6 +10,8 @@ POINTS: Mapping[Severity, int] = {Severity.CRITICAL: 60, Severity.HIGH: 25, Seve
 # It looks at the whole text, so it overlaps with no rule.
 MODEL_RULE = "attack-model"
 HIGHEST_SCORE = 100
+# A low rule of these says which words a text has, and not what it means: the attack model weighs that.
+WORDING = frozenset({"injection", "jailbreak", "extraction", "indirect", "social_engineering", "tool_abuse"})
 Action = Literal["block", "review", "allow", "redact"]
 _OF_NOTHING = {verdict: ScanResult(verdict, 0) for verdict in Verdict}
 _ALLOWED = _OF_NOTHING[Verdict.ALLOW]
@@ -22,7 +24,7 @@ class Policy:
 
     block_at, review_at: least scores for BLOCK and REVIEW. category_actions: another weight for a category: ``block``
     60 points, ``review`` 25, ``allow`` and ``redact`` none; the matches of a category under ``redact`` are masked.
-    categories: the only categories whose rules are scanned for, or None for all.
+    A hint (a low rule of `WORDING`) is worth no more than its 3 points under any of them. categories: the only categories whose rules are scanned for, or None for all.
     """
 
     block_at: int = 60
@@ -93,7 +95,10 @@ def _points(detection: Detection, policy: Policy) -> int:
 def points_of(category: str, severity: Severity, policy: Policy) -> int:
     """Return what one match of a rule counts for."""
     action = policy.category_actions.get(category)
-    return POINTS[severity] if action is None else _ACTION_POINTS[action]
+    if action is None:
+        return POINTS[severity]
+    is_hint = severity is Severity.LOW and category in WORDING
+    return min(_ACTION_POINTS[action], POINTS[severity]) if is_hint else _ACTION_POINTS[action]
 
 
 def _strength(weighed: tuple[int, Detection]) -> tuple[int | float | str, ...]:

@@ -17,6 +17,7 @@ from gateway.http.messages import Headers, Request
 from gateway.log import Log
 from gateway.settings import Settings
 
+# An attack, a hint and a low fact.
 RULES = {
     "version": 1,
     "tables": {},
@@ -25,7 +26,17 @@ RULES = {
             "id": "say-please", "name": "Say please", "category": "injection", "severity": "critical", "confidence": 0.9,
             "description": "A made-up attack.", "direction": ["inbound", "outbound"],
             "literals": ["open the pod bay doors"], "match": ["open the pod bay doors"], "pass": ["close the pod bay"],
-        }
+        },
+        {
+            "id": "pod-bay-words", "name": "Words of the pod bay", "category": "injection", "severity": "low",
+            "confidence": 0.5, "description": "A hint.", "direction": ["inbound", "outbound"],
+            "literals": ["airlock"], "match": ["the airlock"], "pass": ["the door"],
+        },
+        {
+            "id": "crew-name", "name": "Name of the crew", "category": "pii", "severity": "low", "confidence": 0.9,
+            "description": "A low fact.", "direction": ["inbound", "outbound"],
+            "literals": ["frank poole"], "match": ["frank poole"], "pass": ["the crew"],
+        },
     ],
 }  # fmt: skip
 ATTACK = "please open the pod bay doors now"
@@ -59,8 +70,8 @@ class Site:
         assert answer["status"] == 201, answer
         return answer["data"]
 
-    async def scan(self, key: str) -> Any:
-        return (await self.ask("POST", "/api/v1/shield/scan", {"text": ATTACK}, key=key))["data"]
+    async def scan(self, key: str, text: str = ATTACK) -> Any:
+        return (await self.ask("POST", "/api/v1/shield/scan", {"text": text}, key=key))["data"]
 
     async def chat(self, key: str) -> Any:
         body = {"model": "echo", "messages": [{"role": "user", "content": ATTACK}]}
@@ -143,6 +154,15 @@ async def test_thresholds_and_weights_hold_at_the_next_scan(site: Site) -> None:
     assert (await site.scan(key))["verdict"] == "REVIEW"
     await site.ask("PATCH", f"/api/policies/{policy['id']}", {"category_actions": {"injection": "allow"}})
     assert (await site.scan(key))["verdict"] == "ALLOW"
+
+
+async def test_a_category_that_is_blocked_blocks_attacks_and_not_their_words(site: Site) -> None:
+    await site.policy(category_actions={"injection": "block", "pii": "block"})
+    key = (await site.key(policy="lab"))["key"]
+    assert (await site.scan(key))["verdict"] == "BLOCK"
+    words = await site.scan(key, "the airlock is painted red")
+    assert (words["verdict"], words["score"]) == ("ALLOW", 3)
+    assert (await site.scan(key, "the mail is for frank poole"))["verdict"] == "BLOCK"
 
 
 async def test_a_key_gets_another_policy_and_loses_it(site: Site) -> None:

@@ -81,6 +81,13 @@ def test_policy_gives_categories_another_weight() -> None:
         assert judge(one, Policy(category_actions={"injection": action})).score == score  # type: ignore[dict-item]
 
 
+def test_a_hint_keeps_its_three_points_under_a_policy_and_a_low_fact_does_not() -> None:
+    hint, fact = [_detection("a", "low")], [_detection("mail", "low", category="pii")]
+    for action, of_hint, of_fact in (("block", 3, 60), ("review", 3, 25), ("allow", 0, 0), ("redact", 0, 0)):
+        policy = Policy(category_actions={"injection": action, "pii": action})  # type: ignore[dict-item]
+        assert (judge(hint, policy).score, judge(fact, policy).score) == (of_hint, of_fact)
+
+
 def test_policy_moves_the_thresholds() -> None:
     one = [_detection("a", "medium")]
     assert judge(one, Policy(block_at=10)).verdict == "BLOCK"
