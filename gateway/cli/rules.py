@@ -20,13 +20,13 @@ from gateway.cli.command import (
     table,
     with_gateway,
 )
+from gateway.cli.gitleaks import import_rules
 from gateway.clock import SystemClock
 from gateway.domain.principals import local
 from gateway.errors import SetupError
 from gateway.services.shield_tests import RunShieldTests
 from gateway.settings import parse_toml
 from gateway.shield import Shield
-from gateway.shield.gitleaks import import_rules
 from gateway.shield.suite import ExampleReport, SuiteReport, run_examples, run_suite
 from gateway.strict_json import write_time
 

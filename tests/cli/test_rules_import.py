@@ -13,10 +13,10 @@ from gateway.bundle import NativeReport
 from gateway.cli import main as cli
 from gateway.cli.command import Console
 from gateway.cli.main import _parser
+from gateway.cli.re2 import translate
 from gateway.errors import SetupError
 from gateway.shield import Direction, Shield, load_rules
 from gateway.shield.patterns import PatternError
-from gateway.shield.re2 import translate
 from gateway.shield.suite import run_examples
 
 GOOD = r"""

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gateway.cli.re2 import Translated, translate
 from gateway.shield.detections import Direction
 from gateway.shield.engine import Shield
 from gateway.shield.patterns import PatternError
-from gateway.shield.re2 import Translated, translate
 from gateway.shield.rules import RuleError, load_rules, try_rules
 from gateway.shield.trial import specimens
 
