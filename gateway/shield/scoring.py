@@ -24,7 +24,8 @@ class Policy:
 
     block_at, review_at: least scores for BLOCK and REVIEW. category_actions: another weight for a category: ``block``
     60 points, ``review`` 25, ``allow`` and ``redact`` none; the matches of a category under ``redact`` are masked.
-    A hint (a low rule of `WORDING`) is worth no more than its 3 points under any of them. categories: the only categories whose rules are scanned for, or None for all.
+    A hint (a low rule of `WORDING`) is worth no more than its 3 points under any of them.
+    categories: the only categories whose rules are scanned for, or None for all.
     """
 
     block_at: int = 60
