@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gateway.shield import Direction, Shield, load_rules
-from gateway.shield.attack_model import features_of, parts_of, tokens_of
+from gateway.shield.attack_model import features_of, length_penalty, parts_of, tokens_of
 from gateway.shield.data_files import RULES_FILE, read
 from gateway.shield.normalize import Normalizer
 from training.corpus import Row
@@ -28,13 +28,15 @@ Feature = tuple[str, ...]
 class Examples:
     """All texts as the model sees them.
 
-    wholes: a row for each text. parts: a row for each part of each text, as a scan reads it. names: the features of
+    wholes: a row for each text. parts: a row for each part of each text, as a scan reads it. part_texts, penalties: of
+    which text each part is, and what its margin loses for its length. names: the features of
     their columns: ("w", word), ("p", first, second) or ("s", first, second). rules, rule_names: the same of rules.
     """
 
     wholes: sp.csr_matrix
     parts: sp.csr_matrix
     part_texts: np.ndarray
+    penalties: np.ndarray
     names: list[Feature]
     rules: sp.csr_matrix
     rule_names: list[str]
@@ -53,13 +55,16 @@ def make_examples(rows: Sequence[Row]) -> Examples:
     wholes = _Rows(numbers)
     parts = _Rows(numbers)
     part_texts: list[int] = []
+    penalties: list[float] = []
     for text, of_row in enumerate(tokens):
         wholes.add(of_row)
         for part in parts_of(of_row):
             parts.add(part)
             part_texts.append(text)
+            penalties.append(length_penalty(len(part)))
     rules, rule_names = _rules_of(rows)
-    return Examples(wholes.matrix(), parts.matrix(), np.array(part_texts), names, rules, rule_names)
+    texts, losses = np.array(part_texts), np.array(penalties)
+    return Examples(wholes.matrix(), parts.matrix(), texts, losses, names, rules, rule_names)
 
 
 def _named(tokens: Sequence[str]) -> Iterator[Feature]:

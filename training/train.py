@@ -34,7 +34,7 @@ GROUPS = 5
 KEPT_FEATURES = 20_000
 # Of plain harmless texts, which make no use of the words of attacks, and of those that do.
 REVIEW_SHARE, BLOCK_SHARE = 0.004, 0.0005
-TRIGGER_REVIEW_SHARE = 0.025
+TRIGGER_REVIEW_SHARE = 0.029
 PLAIN = "benign"
 _STRENGTH = 10.0  # of the fit: the inverse of the regularization
 _LARGEST = 127
@@ -52,7 +52,7 @@ class Fitted:
     def margins(self, examples: Examples) -> np.ndarray:
         """Return the margin of each text: the highest of its parts, and the rules that matched it."""
         of_texts = np.full(examples.wholes.shape[0], -np.inf)
-        np.maximum.at(of_texts, examples.part_texts, examples.parts @ self.features)
+        np.maximum.at(of_texts, examples.part_texts, examples.parts @ self.features - examples.penalties)
         return np.asarray(of_texts + examples.rules @ self.rules + self.constant)
 
 
