@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from gateway.shield import decode, unshown
 from gateway.shield.attack_model import CATEGORY, AttackModel, Read
@@ -22,6 +23,7 @@ from gateway.shield.normalize import Normalizer, View
 from gateway.shield.rules import LOCAL, Rule, RuleSet
 from gateway.shield.scoring import DEFAULT_POLICY, Policy, judge, nothing_found
 from gateway.shield.shapes import Shapes
+from gateway.shield.stream import HELD_POINTS, Openings, StreamScanner
 from gateway.shield.views import Decoded
 
 BUDGET_RULE = "scan-budget"
@@ -31,6 +33,7 @@ _MOST_READINGS = 48
 _ROOM_TIMES = 6
 _ROOM_CHARS = 65_536
 _MOST_SPANS = 1_000  # a rule that matches more often may stand anywhere
+_MOST_OPENINGS = 16  # policies whose patterns are kept for streams
 # A class is asked for its member at some length.
 _INBOUND = Direction.INBOUND
 
@@ -69,7 +72,8 @@ class Shield:
     """A rule set, ready to scan. Threads may share it; only `override` changes what it finds."""
 
     __slots__ = (
-        "_briefs", "_disabled", "_disguises", "_matcher", "_model", "_normalizer", "_ruleset", "_severities",
+        "_briefs", "_disabled", "_disguises", "_matcher", "_model", "_normalizer", "_openings", "_ruleset",
+        "_severities",
     )  # fmt: skip
 
     def __init__(
@@ -92,11 +96,13 @@ class Shield:
         self._briefs: dict[int, Brief] = {}
         self._disabled: frozenset[str] = frozenset()
         self._severities: Mapping[str, Severity] = {}
+        self._openings: dict[tuple[object, ...], Openings] = {}
 
     def override(self, *, disabled: Collection[str], severities: Mapping[str, Severity]) -> None:
         """From the next scan on, leave out the rules of some ids, and count others as of another severity."""
         self._disabled = frozenset(disabled)
         self._severities = dict(severities)
+        self._openings = {}
         self._briefs = {}  # last: what a scan that is under way still files goes into the old one
 
     @property
@@ -136,8 +142,7 @@ class Shield:
     def counted(self, direction: Direction, policy: Policy) -> Iterator[tuple[int, Brief]]:
         """Yield every rule that counts in a direction, by the number of its first plan, as it counts now."""
         for number in self.layout.firsts:
-            brief = self._brief(number)
-            if direction in brief.direction and _has(policy, brief.category) and brief.id not in self._disabled:
+            if (brief := self._counted(number, direction, policy)) is not None:
                 yield number, brief
 
     def scan(self, text: str, direction: Direction, policy: Policy = DEFAULT_POLICY) -> ScanResult:
@@ -192,6 +197,25 @@ class Shield:
             return nothing_found(policy)
         return judge(detections, policy, redacted=_redacted(places, text, policy))
 
+    def stream(self, policy: Policy = DEFAULT_POLICY) -> StreamScanner:
+        """Return what reads one reply piece by piece, and lets out what can be no part of a match that blocks."""
+        actions = tuple(sorted(policy.category_actions.items()))
+        key = policy.categories, actions, min(policy.block_at, HELD_POINTS)
+        openings = self._openings.get(key)
+        if openings is None:
+            if len(self._openings) >= _MOST_OPENINGS:
+                self._openings = {}
+            counted = lambda number: self._counted(number, Direction.OUTBOUND, policy)  # noqa: E731
+            openings = self._openings[key] = Openings(self.layout, self._matcher, policy, counted)
+        scan = partial(self.scan, direction=Direction.OUTBOUND, policy=policy)
+        return StreamScanner(openings, self._normalizer.normalize, scan)
+
+    def _counted(self, number: int, direction: Direction, policy: Policy) -> Brief | None:
+        """Return the rule of a plan as it counts in a direction; None if it does not."""
+        brief = self._brief(number)
+        counts = direction in brief.direction and _has(policy, brief.category) and brief.id not in self._disabled
+        return brief if counts else None
+
     def _brief(self, number: int) -> Brief:
         briefs = self._briefs
         brief = briefs.get(number)
@@ -216,8 +240,8 @@ class Shield:
         policy: Policy,
     ) -> None:
         for match in matches:
-            rule = self._brief(match.rule)
-            if direction in rule.direction and _has(policy, rule.category) and rule.id not in self._disabled:
+            rule = self._counted(match.rule, direction, policy)
+            if rule is not None:
                 start, end = reading.span(match.start, match.end)
                 places.setdefault(rule, []).append(_Place(start, end, ">".join(reading.chain) or rule.view))
 

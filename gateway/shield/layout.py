@@ -17,7 +17,7 @@ from gateway.shield.detections import Direction, Severity
 from gateway.shield.literals import Lead, likelihood
 from gateway.shield.plan import Plan
 
-VERSION = 28
+VERSION = 29
 # Literals in ASCII and others, in the normalized view, and those of tokens, in the text as sent.
 INDEXES = ("words", "beyond", "tokens")
 # The numbers of the first lines of each kind: literals of the indexes, which of them lead to rules for replies, the
@@ -126,7 +126,7 @@ class Layout:
         return list(self._head["firsts"])
 
     def numbers(self, how: str) -> list[int]:
-        """Return the numbers of the plans that are found by ``digits`` or by ``unseen``."""
+        """Return the numbers of the plans that are found by ``digits`` or ``unseen``, or begin ``before`` a literal."""
         return list(self._head[how])
 
     def literals(self, index: str, direction: Direction | None) -> dict[int, str]:
@@ -232,6 +232,7 @@ def make_layout(
         "sizes": [len(found[name]) for name in INDEXES],
         "left_out": left_out,
         **{how: [number for number, plan in enumerate(plans) if plan.how == how] for how in ("digits", "unseen")},
+        "before": [number for number, plan in enumerate(plans) if any(lead.high > 0 for lead in plan.leads)],
     }
     mute = frozenset(left_out[Direction.OUTBOUND])
     lines = [_line(head), *(_line(list(found[name])) for name in INDEXES)]

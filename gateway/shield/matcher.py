@@ -197,11 +197,12 @@ class Matcher:
         runner = self._runners[number]
         if runner is None:
             brief, plan = self._layout.rule(number)
-            runner = Runner(number, plan, view=brief.view, validator=brief.validator, read=self._source)
+            runner = Runner(number, plan, view=brief.view, validator=brief.validator, read=self.source)
             self._runners[number] = runner
         return runner
 
-    def _source(self, number: int) -> str:
+    def source(self, number: int) -> str:
+        """Return the regex of the plan of a number."""
         return self._layout.rule(number)[1].source
 
     def _index(self, name: str, direction: Direction | None) -> _Index:
@@ -244,21 +245,41 @@ class Matcher:
         text = attempt.view.text
         end = min(begin + BLOCK_CHARS, len(text))
         part = text[begin : end + _AHEAD_CHARS]
-        index = self._index("words", attempt.direction)
-        # Letters beyond ASCII would be sought among all edges of the root.
-        found = index.hits(part.encode("ascii", "replace").translate(_DIGITS).decode("ascii"))
-        self._follow(attempt, index, found, begin, end)
-        if not part.isascii():
-            index = self._index("beyond", attempt.direction)
-            letters = letters_of("beyond", part)
-            hits = index.hits(letters.encode("latin-1").translate(_DIGITS).decode("latin-1"))
-            self._follow(attempt, index, _in_chars(hits, letters), begin, end)
+        for index, hits in self._words_of(part, attempt.direction):
+            self._follow(attempt, index, hits, begin, end)
         if attempt.has_digits and self._runs:
             for run in _RUN.finditer(part):
                 for runner in self._runs:
                     if run.end() - run.start() >= runner.plan.run_chars and attempt.left >= 0:
                         attempt.search(runner, begin + run.start(), begin + run.end())
         attempt.is_cut_short |= attempt.left < 0
+
+    def _words_of(self, part: str, direction: Direction | None) -> Iterator[tuple[_Index, Sequence[Hit]]]:
+        """Yield where the literals of each index for normalized text begin in a part of one."""
+        index = self._index("words", direction)
+        # Letters beyond ASCII would be sought among all edges of the root.
+        yield index, index.hits(part.encode("ascii", "replace").translate(_DIGITS).decode("ascii"))
+        if not part.isascii():
+            index = self._index("beyond", direction)
+            letters = letters_of("beyond", part)
+            hits = index.hits(letters.encode("latin-1").translate(_DIGITS).decode("latin-1"))
+            yield index, _in_chars(hits, letters)
+
+    def leads(self, view: View, begin: int, direction: Direction) -> Iterator[tuple[Runner, int, int]]:
+        """Yield what the literals lead to that stand behind a place of a normalized text.
+
+        That is a pattern, and the first and the last place in its subject where a match of it may begin.
+        """
+        source_begin = view.position(begin) if begin < len(view.text) else len(view.source)
+        tokens = self._index("tokens", direction)
+        every = [(index, hits, False) for index, hits in self._words_of(view.text[begin:], direction)]
+        for index, hits, is_token in [*every, (tokens, tokens.hits(view.source[source_begin:]), True)]:
+            for place, number in hits:
+                for low, high, runner in index.known[number] or index.steps(number):
+                    if runner is not None:
+                        at = place + source_begin if is_token else place + begin
+                        at = view.position(at) if runner.on_text and not is_token else at
+                        yield runner, at - high, at - low
 
     def _follow(self, attempt: _Attempt, index: _Index, hits: Sequence[Hit], begin: int, end: int) -> None:
         """Try the patterns of the literals that begin before the end of a block, as long as there is budget."""

@@ -1,0 +1,182 @@
+"""Let out a reply while it grows, but nothing that may still be part of a match that blocks. Waits for nothing.
+
+Theory of operation. A match that counts is either complete or not. If it is complete, a scan of the text that is held
+finds it. If not, the text ends within it: it begins where one of its literals leads to, or its literal is not there yet.
+A regex of its beginnings (`unfinished`) is tried at these places, and what stands behind the first one waits. So does
+an unfinished word: most literals, and all tokens and encoded texts, stand in one word.
+
+A complete match stops the stream for good, unless it is masked: the whole reply is judged at its end. What hides in
+several words (letters spaced out, text encoded line by line) is found only then.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+
+from gateway.shield.detections import Direction, ScanResult, Severity, redact_spans
+from gateway.shield.layout import Brief, Layout, written
+from gateway.shield.matcher import Matcher
+from gateway.shield.normalize import View
+from gateway.shield.runner import Runner, compile_regex
+from gateway.shield.scoring import Policy, points_of
+from gateway.shield.unfinished import unfinished
+
+HELD_POINTS = 25
+"""A match worth this is held, or one that blocks by itself. Those worth less may leave: they block only together."""
+MOST_HELD_CHARS = 4_096
+"""Where more has to be held, the rest of the text waits for its end."""
+STEP_CHARS = 32
+"""So many characters are looked at together."""
+# What stands before the text that is held is read with it: no gate and no look behind reaches further.
+_CONTEXT_CHARS = 80
+# The end of a text back to a blank, or to a letter of a script without blanks.
+_WORD = re.compile(
+    "[^\\s\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]*\\Z"
+)
+_BLANK_OR_BEYOND = re.compile("[^!-~]")
+_DIGITS = str.maketrans("123456789", "000000000")
+
+
+class Openings:
+    """The patterns whose matches are held under a policy, and where a text may end within one of them."""
+
+    __slots__ = ("_anywhere", "_brief", "_heads", "_is_held", "_longest_head", "_matcher", "_policy", "_regexes")
+
+    def __init__(self, layout: Layout, matcher: Matcher, policy: Policy, brief: Callable[[int], Brief | None]) -> None:
+        """brief: returns the rule of a plan as it counts in replies, None for one that does not."""
+        self._matcher = matcher
+        self._policy = policy
+        self._brief = brief
+        self._is_held: dict[int, bool] = {}
+        self._regexes: dict[int, re.Pattern[str]] = {}
+        numbers = [number for how in ("before", "digits", "unseen") for number in layout.numbers(how)]
+        self._anywhere = [runner for runner in map(matcher.runner, numbers) if self._holds(runner)]
+        words = [
+            written(index, word)
+            for index in ("words", "beyond")
+            for word in layout.literals(index, Direction.OUTBOUND).values()
+        ]
+        self._heads = {word[:end] for word in words if _BLANK_OR_BEYOND.search(word) for end in range(1, len(word))}
+        self._longest_head = max(map(len, self._heads), default=0)
+
+    def _holds(self, runner: Runner) -> bool:
+        is_held = self._is_held.get(runner.number)
+        if is_held is None:
+            brief = self._brief(runner.number)
+            is_held = brief is not None and self.holds(brief.category, brief.severity)
+            self._is_held[runner.number] = is_held
+        return is_held
+
+    def masks(self, category: str) -> bool:
+        """Tell whether matches of a category are masked."""
+        return self._policy.category_actions.get(category) == "redact"
+
+    def holds(self, category: str, severity: Severity) -> bool:
+        """Tell whether matches of a category and a severity may not leave unseen."""
+        points = points_of(category, severity, self._policy)
+        return points >= min(HELD_POINTS, self._policy.block_at) or self.masks(category)
+
+    def first(self, view: View, begin: int) -> int:
+        """Return where the first match begins that `view` ends within, a place of its source; its end if none does.
+
+        begin: no match begins before it, a place of the normalized text.
+        """
+        text, source = view.text, view.source
+        source_begin = view.position(begin) if begin < len(text) else len(source)
+        first, source_first = self._head(text), len(source)
+        for runner, low, high in self._places(view, begin):
+            subject, least = (source, source_begin) if runner.on_text else (text, begin)
+            found = self._regex(runner).search(subject, max(low, least))
+            if found is None or found.start() > high:
+                continue
+            if runner.on_text:
+                source_first = min(source_first, found.start())
+            else:
+                first = min(first, found.start())
+        return min(source_first, view.position(first) if first < len(text) else len(source))
+
+    def _places(self, view: View, begin: int) -> Iterator[tuple[Runner, int, int]]:
+        """Yield patterns, and the first and last place where a match of each may have begun."""
+        for runner, low, high in self._matcher.leads(view, begin, Direction.OUTBOUND):
+            if self._holds(runner):
+                yield runner, low, high
+        for runner in self._anywhere:
+            yield runner, 0, len(view.source)
+
+    def _head(self, text: str) -> int:
+        """Return where the beginning of a literal begins that the text ends in; a whole word is held anyway."""
+        for start in range(max(0, len(text) - self._longest_head), len(text)):
+            if text[start:].translate(_DIGITS) in self._heads:
+                return start
+        return len(text)
+
+    def _regex(self, runner: Runner) -> re.Pattern[str]:
+        found = self._regexes.get(runner.number)
+        if found is None:
+            found = self._regexes[runner.number] = compile_regex(unfinished(self._matcher.source(runner.number)))
+        return found
+
+
+class StreamScanner:
+    """Reads one reply piece by piece.
+
+    is_stopped: something was found that may block, and nothing more is let out. taken_chars: how much of the text was
+    let out, masked or as it came.
+    """
+
+    __slots__ = ("_begin", "_fresh_chars", "_normalize", "_openings", "_scan", "_text", "is_stopped", "taken_chars")
+
+    def __init__(self, openings: Openings, normalize: Callable[[str], View], scan: Callable[[str], ScanResult]) -> None:
+        """scan: returns what is found in a text of a reply."""
+        self.is_stopped = False
+        self.taken_chars = 0
+        self._openings = openings
+        self._scan = scan
+        self._normalize = normalize
+        self._text = ""  # the end of what was let out, and from `_begin` on what is held
+        self._begin = 0
+        self._fresh_chars = 0
+
+    def feed(self, piece: str) -> str:
+        """Take the next piece of the text; return what may leave now, masked where the policy says so."""
+        if self.is_stopped:
+            return ""
+        self._text += piece
+        self._fresh_chars += len(piece)
+        if self._fresh_chars < STEP_CHARS:
+            return ""
+        self._fresh_chars = 0
+        text, begin = self._text, self._begin
+        end, masks = self._settled()
+        self.taken_chars += end - begin
+        self.is_stopped |= len(text) - end > MOST_HELD_CHARS
+        kept = max(0, end - _CONTEXT_CHARS)
+        self._text, self._begin = text[kept:], end - kept
+        return redact_spans(text[begin:end], [(low - begin, high - begin) for low, high in masks]) or text[begin:end]
+
+    def _settled(self) -> tuple[int, list[tuple[int, int]]]:
+        """Return up to where the text may leave, and the spans before that which are masked."""
+        text, begin = self._text, self._begin
+        word = _WORD.search(text, begin)
+        end = word.start() if word else len(text)
+        if end <= begin:
+            return begin, []
+        view = self._normalize(text)
+        low, high = 0, len(view.text)
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if view.position(middle) < begin else (low, middle)
+        end = max(begin, min(end, self._openings.first(view, low)))
+        masks = []
+        for found in self._scan(text).detections:
+            if not self._openings.holds(found.category, found.severity):
+                continue
+            spans = [span for span in found.spans or ((found.start, found.end),) if span[1] > begin]
+            if self._openings.masks(found.category):
+                masks += spans
+            elif spans:
+                self.is_stopped = True
+                end = min(end, *(start for start, _ in spans))
+        for start, stop in sorted(masks, reverse=True):
+            if stop > end:
+                end = min(end, start)
+        return max(begin, end), [span for span in masks if span[0] < end]
