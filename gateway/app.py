@@ -9,7 +9,7 @@ from functools import partial
 from gateway import __version__
 from gateway.bundle import archive_sha256
 from gateway.clock import Clock, Ids
-from gateway.domain.policies import OutboundAction, ShieldMode, ShieldPolicy, Unscannable
+from gateway.domain.policies import OutboundAction, OutboundStream, ShieldMode, ShieldPolicy, Unscannable
 from gateway.http.client import Client
 from gateway.llm.connections import connect, settings_provider
 from gateway.llm.echo import EchoModel
@@ -157,6 +157,7 @@ class Gateway(Lasting):
             mode=ShieldMode(settings.shield_mode),
             unscannable=Unscannable(settings.unscannable),
             outbound=OutboundAction(settings.outbound_action),
+            outbound_stream=OutboundStream(settings.outbound_stream),
             tool_injection=settings.tool_injection,
         )
         self._make_scans()

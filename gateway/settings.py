@@ -95,6 +95,9 @@ class Settings:
     outbound_action: Literal["block", "redact"] = _row(
         "block", "Whether a BLOCK verdict on a reply withholds the reply or masks the matches."
     )
+    outbound_stream: Literal["held", "whole"] = _row(
+        "held", "Whether a streamed reply leaves while it grows, as far as it is settled, or only at its end."
+    )
     tool_injection: bool = _row(True, "Whether to scan tool descriptions and schemas for injection.")
     scan_paths: tuple[str, ...] = _row(
         (), "Folders whose files a security scan may read, comma-separated; empty allows none."

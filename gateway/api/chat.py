@@ -1,16 +1,19 @@
 """Read the body of a chat, call the chat service, and add the shield's headers. Decides nothing."""
 
-from gateway.api.paths import model_id
+from gateway.api.paths import V2, model_id
 from gateway.api.reading import LARGE_BYTES, read_body
 from gateway.api.responses import JSON, Headers, error_response, json_response
 from gateway.app import Gateway
 from gateway.domain.principals import Principal, RequestContext
-from gateway.errors import NotFound, error_shape
+from gateway.errors import GatewayError, NotFound, error_shape, status_of
 from gateway.http.messages import Request, Response
+from gateway.http.sse import KEEP_ALIVE, SSE_HEADERS, render_event
 from gateway.llm.base import ChatRequest, UpstreamFault, UpstreamRefused
+from gateway.log import Log
 from gateway.offload import ThreadOffload
 from gateway.services.chat import PromptBlocked
 from gateway.services.chat_record import ShieldSummary
+from gateway.services.chat_stream import ChatStream
 from gateway.strict_json import write_json
 
 
@@ -19,6 +22,7 @@ class ChatEdge:
 
     def __init__(self, gateway: Gateway) -> None:
         self._chat = gateway.chat
+        self._log = gateway.log
         self._offload = ThreadOffload(wait_seconds=gateway.settings.max_wait_seconds)
 
     async def complete(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
@@ -29,6 +33,10 @@ class ChatEdge:
                 prompt = await self._offload.run(self._read, request)
             else:
                 prompt = self._read(request)
+            if prompt.prompt.is_streamed:
+                request.may_be_left = lambda: True  # what was made of the completion is counted
+                stream = await self._chat.stream(who, prompt, context)
+                return _streamed(stream, context.request_id, self._log)
             answer = await self._chat.complete(who, prompt, context)
         except PromptBlocked as error:
             refused = error_response(error, request_id=context.request_id)
@@ -45,7 +53,8 @@ class ChatEdge:
         return Response(200, JSON + reply.headers + _shield_headers(answer.shield), body)
 
     def _read(self, request: Request) -> ChatRequest:
-        return self._chat.dialect.read(read_body(request), request.body)
+        may_stream = request.path.startswith(V2)
+        return self._chat.dialect.read(read_body(request), request.body, may_stream=may_stream)
 
     async def models(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
         """List the models that the caller may use."""
@@ -58,6 +67,42 @@ class ChatEdge:
             if model["id"] == wanted:
                 return json_response(model)
         raise NotFound("There is no such model for this key; GET /api/v1/models lists those it may use.", param="model")
+
+
+class _Events:
+    """The bytes of a streamed chat: its chunks as server-sent events."""
+
+    def __init__(self, stream: ChatStream, request_id: str, log: Log) -> None:
+        self._stream = stream
+        self._request_id = request_id
+        self._log = log
+        self._is_over = False
+        self.nudge = stream.nudge
+        self.aclose = stream.aclose
+
+    def __aiter__(self) -> "_Events":
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._is_over:
+            raise StopAsyncIteration
+        try:
+            chunk = await anext(self._stream)
+        except StopAsyncIteration:
+            self._is_over = True
+            return render_event(b"[DONE]", "")
+        except GatewayError as error:
+            self._is_over = True
+            reason = error.detail if isinstance(error, UpstreamFault) else None
+            self._log.error(error.code, error=error.__cause__ or error, request_id=self._request_id, reason=reason)
+            shape = error_shape(status_of(error.code), error.code, error.message, error.param, self._request_id)
+            return render_event(write_json(shape), "")
+        return KEEP_ALIVE if chunk is None else render_event(write_json(chunk), "")
+
+
+def _streamed(stream: ChatStream, request_id: str, log: Log) -> Response:
+    headers = SSE_HEADERS + stream.headers + _shield_headers(stream.summary())
+    return Response(200, headers, stream=_Events(stream, request_id, log), ends_with_peer=True, is_endless=False)
 
 
 def _shield_headers(shield: ShieldSummary) -> Headers:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from gateway.http.messages import HttpError
 from gateway.http.target import ENCODED_SLASH
 
-MODELS = "/api/v1/models/"
-_SERVED = "Of the OpenAI API the gateway serves chat/completions and models, at the base URL /api/v1."
+V1, V2 = "/api/v1/", "/api/v2/"
+MODELS = V1 + "models/"
+_SERVED = "Of the OpenAI API the gateway serves chat/completions and models, at the base URLs /api/v1 and /api/v2."
 # The first segments of the paths of the OpenAI API, and their names: https://platform.openai.com/docs/api-reference
 _UNSERVED = {
     "completions": "completions", "embeddings": "embeddings", "responses": "responses", "images": "images",
@@ -21,11 +22,15 @@ _BASE = re.compile(r"(?:/api)?(?:/openai)?(?:/v\d+)*(?:/openai/v\d+)?(?:/(?:depl
 
 
 def routed_path(path: str) -> str:
-    """Return the path to look for. The slashes of a model's id are encoded: to the router an id is one segment.
+    """Return the path to look for. Version 2 serves what version 1 does, and streams.
+
+    The slashes of a model's id are encoded: to the router an id is one segment.
 
     Raises:
         HttpError: 400, a slash is encoded in another path, where a proxy could read it as another one.
     """
+    if path.startswith(V2):
+        path = V1 + path.removeprefix(V2)
     if path.startswith(MODELS) and not path.endswith("/"):
         return MODELS + path.removeprefix(MODELS).replace("/", ENCODED_SLASH)
     if ENCODED_SLASH in path:
@@ -35,7 +40,7 @@ def routed_path(path: str) -> str:
 
 def model_id(path: str) -> str:
     """Return the id in the path of a model."""
-    return path.removeprefix(MODELS).replace(ENCODED_SLASH, "/")
+    return routed_path(path).removeprefix(MODELS).replace(ENCODED_SLASH, "/")
 
 
 def not_served(path: str, is_served: Callable[[str], bool]) -> HttpError:

@@ -51,6 +51,13 @@ class OutboundAction(StrEnum):
     REDACT = "redact"
 
 
+class OutboundStream(StrEnum):
+    """How a streamed reply leaves: its text while it grows, as far as that is settled, or all of it at its end."""
+
+    HELD = "held"
+    WHOLE = "whole"
+
+
 class Capture(StrEnum):
     """What the gateway stores of a text beside its hash: nothing, the text with all matches masked, or the text."""
 
@@ -70,6 +77,7 @@ class ShieldPolicy:
     mode: ShieldMode = ShieldMode.BLOCK
     unscannable: Unscannable = Unscannable.ALLOW
     outbound: OutboundAction = OutboundAction.BLOCK
+    outbound_stream: OutboundStream = OutboundStream.HELD
     scoring: Policy = DEFAULT_POLICY
     tool_injection: bool = True
     capture: Capture = Capture.NONE
@@ -94,6 +102,7 @@ class PolicyRecord:
     category_actions: Mapping[str, Action] = field(default_factory=dict)
     unscannable: Unscannable = Unscannable.ALLOW
     outbound: OutboundAction = OutboundAction.BLOCK
+    outbound_stream: OutboundStream = OutboundStream.HELD
     tool_injection: bool = True
     capture: Capture = Capture.NONE
     capture_days: int = DEFAULT_CAPTURE_DAYS
@@ -103,7 +112,7 @@ class PolicyRecord:
 
     def shield_policy(self) -> ShieldPolicy:
         scoring = Policy(self.block_score, self.review_score, category_actions=dict(self.category_actions))
-        shared = ("mode", "unscannable", "outbound", "tool_injection", "capture", "capture_days")
+        shared = ("mode", "unscannable", "outbound", "outbound_stream", "tool_injection", "capture", "capture_days")
         return ShieldPolicy(scoring=scoring, **{name: getattr(self, name) for name in shared})
 
 

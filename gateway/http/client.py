@@ -8,7 +8,7 @@ connection needs a timer of its own; everything later is a deadline of the conne
 import re
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
@@ -29,7 +29,7 @@ from gateway.http.messages import (
     connections_allowed,
 )
 from gateway.http.reply import ReplyReader
-from gateway.http.transport import Connection, DeadlinePassed, Sweep, client_tls, dial
+from gateway.http.transport import NEVER, Connection, DeadlinePassed, Sweep, client_tls, dial
 
 _TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 _VISIBLE = re.compile(r"[!-~]+")
@@ -82,6 +82,20 @@ class Client:
             ConnectFailed, ReplyTimeout, BadReply, ReplyTooLarge: see there.
             ValueError: url, method or headers are malformed; nothing was sent.
         """
+        reply = await self.stream(method, url, headers, body, terms)
+        try:
+            return await reply.whole()
+        finally:
+            reply.close()
+
+    async def stream(
+        self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes, terms: Terms
+    ) -> "IncomingReply":
+        """Send one request and return its reply as soon as the first bytes are there. The caller closes it.
+
+        Raises:
+            ConnectFailed, ReplyTimeout, BadReply, ValueError: as `request`.
+        """
         origin, target = _parse_url(url)
         raw = _render(method, origin, target, headers, body)
         end_seconds = Sweep.now_seconds() + terms.total_seconds
@@ -106,28 +120,22 @@ class Client:
 
     async def _exchange(
         self, connection: Connection, idle: list[Connection], method: str, raw: bytes, terms: Terms, end_seconds: float
-    ) -> Reply | None:
-        """Send a request and read the reply; None if the connection ended before its first byte.
-
-        The connection goes to `idle` only after a clean and complete reply.
-        """
-        is_reusable = False
+    ) -> "IncomingReply | None":
+        """Send a request and return the beginning of the reply; None if the connection ended before its first byte."""
+        data = b""
         try:
             connection.deadline_seconds = min(Sweep.now_seconds() + terms.first_byte_seconds, end_seconds)
             connection.write(raw)
             data = await connection.read()
-            if not data:
-                return None
-            connection.deadline_seconds = end_seconds
-            reply, is_reusable = await _read_reply(connection, data, method, terms.max_reply_bytes)
-            return reply
         except DeadlinePassed:
             raise ReplyTimeout("the reply did not come in time", was_sent=True) from None
         finally:
-            if is_reusable and connection.is_quiet():
-                self._keep(connection, idle)
-            else:
+            if not data:
                 connection.abort()
+        if not data:
+            return None
+        reader = ReplyReader(method, terms.max_reply_bytes)
+        return IncomingReply(connection, reader, data, terms, end_seconds, keep=lambda: self._keep(connection, idle))
 
     def _keep(self, connection: Connection, idle: list[Connection]) -> None:
         if len(idle) >= self._pool_size:
@@ -195,25 +203,90 @@ def _take_idle(idle: list[Connection]) -> Connection | None:
     return None
 
 
-async def _read_reply(connection: Connection, data: bytes, method: str, max_reply_bytes: int) -> tuple[Reply, bool]:
-    """Read a reply that begins with `data`, and return whether the connection can take another request."""
-    reader = ReplyReader(method, max_reply_bytes)
-    reader.feed(data)
-    while not reader.is_finished:
-        data = await connection.read()
-        # The sweep sees only a peer that sends nothing at its tick; one that sends just then is late as well.
-        if Sweep.now_seconds() >= connection.deadline_seconds:
-            raise DeadlinePassed
-        if data:
-            reader.feed(data)
-        else:
-            reader.end(is_orderly=connection.has_ended_cleanly)
-    if reader.encoded_bytes > _DECODE_HERE_BYTES:
+class IncomingReply:
+    """A reply whose body is read while it comes. Whoever has it closes it: only then its connection is free."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        reader: ReplyReader,
+        data: bytes,
+        terms: Terms,
+        end_seconds: float,
+        *,
+        keep: Callable[[], None],
+    ) -> None:
+        """data: its first bytes. keep: takes the connection back after a clean and complete reply."""
+        self._connection = connection
+        self._reader = reader
+        self._data = data
+        self._idle_seconds = terms.idle_seconds
+        self._end_seconds = end_seconds
+        self._keep = keep
+        self._is_closed = False
+
+    async def head(self) -> Reply:
+        """Return status and headers, with an empty body. Raises as `read`."""
+        while (head := self._reader.head()) is None:
+            await self._more()
+        return head
+
+    async def read(self) -> bytes:
+        """Return the next bytes of the body as they are sent, its content coding not undone; b"" at its end.
+
+        Raises:
+            ReplyTimeout, BadReply, ReplyTooLarge: see there.
+        """
+        while not (piece := self._reader.take()) and not self._reader.is_finished:
+            await self._more()
+        return piece
+
+    async def whole(self) -> Reply:
+        """Return the complete reply, its content coding undone. Raises as `read`."""
+        reader = self._reader
+        while not reader.is_finished:
+            await self._more()
+        if reader.encoded_bytes <= _DECODE_HERE_BYTES:
+            return reader.reply()
         decoded = await anyio.to_thread.run_sync(_decoded, reader)
         if isinstance(decoded, Reply):
-            return decoded, reader.is_reusable
+            return decoded
         raise type(decoded)(decoded.reason, was_sent=decoded.was_sent)  # the idle thread still holds the first one
-    return reader.reply(), reader.is_reusable
+
+    def close(self) -> None:
+        """Keep the connection if it can take another request, else close it."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._reader.is_reusable and self._connection.is_quiet():
+            self._keep()
+        else:
+            self._connection.abort()
+
+    async def _more(self) -> None:
+        data, self._data = self._data, b""
+        if not data:
+            data = await self._next()
+        if data:
+            self._reader.feed(data)
+        else:
+            self._reader.end(is_orderly=self._connection.has_ended_cleanly)
+
+    async def _next(self) -> bytes:
+        """Wait for bytes. The connection has a deadline only meanwhile, since its reader may have a slow reader."""
+        connection, end_seconds = self._connection, self._end_seconds
+        if self._idle_seconds is not None:
+            end_seconds = min(end_seconds, connection.arrived_seconds + self._idle_seconds)
+        connection.deadline_seconds = end_seconds
+        try:
+            data = await connection.read()
+        except DeadlinePassed:
+            raise ReplyTimeout("the reply did not come in time", was_sent=True) from None
+        # The sweep sees only a peer that sends nothing at its tick; one that sends just then is late as well.
+        if Sweep.now_seconds() >= end_seconds:
+            raise ReplyTimeout("the reply did not come in time", was_sent=True)
+        connection.deadline_seconds = NEVER
+        return data
 
 
 def _decoded(reader: ReplyReader) -> Reply | ClientError:

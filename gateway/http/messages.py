@@ -59,7 +59,8 @@ class Response:
     headers: names and values of printable Latin-1. Content-Length, Transfer-Encoding, Connection and Date are the
     server's business and may not be among them. ends_with_peer: the stream may be silent for so long that the server
     would not notice that its peer is gone. When the peer ends its side, the server calls the stream's `nudge`, which
-    makes it send something; a stream without one is broken off.
+    makes it send something; a stream without one is broken off. is_endless: a stop of the server ends the
+    stream at once.
     """
 
     status: int
@@ -67,6 +68,7 @@ class Response:
     body: bytes = field(default=b"", repr=False)
     stream: AsyncIterator[bytes] | None = None
     ends_with_peer: bool = False
+    is_endless: bool = True
 
 
 class HttpError(Exception):
@@ -110,7 +112,8 @@ AllowAddress = Callable[[str], bool]
 class Terms:
     """How long and how much, and with whom. Made once for many requests.
 
-    max_reply_bytes: holds before and after decompression. allow_address: is asked for every address the host resolves
+    idle_seconds: the longest silence within the body, None for none but the others. max_reply_bytes: holds before and
+    after decompression. allow_address: is asked for every address the host resolves
     to (an IPv4-mapped one as IPv4); one refusal refuses the host. Exactly an address that was checked is connected to.
     """
 
@@ -119,6 +122,7 @@ class Terms:
     total_seconds: float
     max_reply_bytes: int
     allow_address: AllowAddress | None = None
+    idle_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

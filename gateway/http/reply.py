@@ -91,6 +91,16 @@ class ReplyReader:
             raise BadReply("the reply ended early", was_sent=True)
         self.is_finished = True
 
+    def head(self) -> Reply | None:
+        """Return status and headers with an empty body; None while the head has not come."""
+        return None if self._head is None else Reply(self._head.status, self._head.headers, b"")
+
+    def take(self) -> bytes:
+        """Return the bytes of the body that came since the last call, still coded. `reply` then lacks them."""
+        taken = b"".join(self._pieces)
+        self._pieces.clear()
+        return taken
+
     def reply(self) -> Reply:
         """Return the reply, its content coding undone. Takes time in proportion to the body.
 

@@ -150,15 +150,18 @@ class Session:
             self._is_long |= len(raw) > _SHORT_ANSWER_BYTES
             await self._send(raw)
             if response.stream is not None and not is_head:
-                send = self._send_while_heard if response.ends_with_peer else self._send_stream
-                await send(response.stream, is_chunked=not is_http10)
+                if response.ends_with_peer:
+                    await self._send_while_heard(response, is_chunked=not is_http10)
+                else:
+                    await self._send_stream(response.stream, is_chunked=not is_http10)
         finally:
             if (close := getattr(stream, "aclose", None)) is not None:
                 await close()
 
-    async def _send_while_heard(self, stream: AsyncIterator[bytes], *, is_chunked: bool) -> None:
+    async def _send_while_heard(self, response: Response, *, is_chunked: bool) -> None:
         """Send a stream until it ends or the peer is gone: then the connection is closed."""
-        connection, state = self._connection, self._state
+        connection, state, stream = self._connection, self._state, response.stream
+        assert stream is not None
         nudge = getattr(stream, "nudge", None)
 
         def end() -> None:
@@ -173,9 +176,10 @@ class Session:
 
         with anyio.CancelScope() as scope:
             connection.on_end = note_end
-            state.endless.add(end)
+            if response.is_endless:
+                state.endless.add(end)
             try:
-                if state.is_stopping:
+                if state.is_stopping and response.is_endless:
                     end()
                 elif connection.has_ended:
                     note_end()

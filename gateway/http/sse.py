@@ -1,14 +1,17 @@
-"""Server-sent events: their bytes, and the queue of them that one answer carries. Knows no message and no session.
+"""Server-sent events: their bytes, read and written, and the queue of them that one answer carries. Knows no message.
 
 The format is the one of the HTML Standard, section 9.2.
 """
 
+import re
 from collections.abc import Callable
 
 import anyio
 
 KEEP_ALIVE = b": keep-alive\n\n"
 KEEP_ALIVE_SECONDS = 15.0
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_BOM = b"\xef\xbb\xbf"
 _NUDGED_SECONDS = 1.0
 WAITING_BYTES = 16 * 1024 * 1024
 SSE_HEADERS = (
@@ -19,14 +22,57 @@ SSE_HEADERS = (
 
 
 def render_event(data: bytes, name: str = "message") -> bytes:
-    """Return one event. data: UTF-8 of one line, as compact JSON is.
+    """Return one event. data: UTF-8 of one line, as compact JSON is. name: of the event; none writes the data alone.
 
     Raises:
         ValueError: the data has a line break.
     """
     if b"\n" in data or b"\r" in data:
         raise ValueError("the data of an event is one line")
-    return b"event: %b\ndata: %b\n\n" % (name.encode("ascii"), data)
+    head = b"event: %b\n" % name.encode("ascii") if name else b""
+    return b"%bdata: %b\n\n" % (head, data)
+
+
+class EventTooLong(ValueError):
+    """An event is over the limit."""
+
+
+class EventReader:
+    """Reads the data of events from a stream of bytes, as section 9.2.6 says. Names, ids and comments are left out."""
+
+    def __init__(self, most_bytes: int) -> None:
+        """most_bytes: of one event."""
+        self._most_bytes = most_bytes
+        self._unread = b""
+        self._lines: list[bytes] = []
+        self._size_bytes = 0
+        self._is_first = True
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take the next bytes; return the data of each event that is complete.
+
+        Raises:
+            EventTooLong: an event is over the limit.
+        """
+        data = self._unread + data
+        # Whether a line feed follows a carriage return at the end, only the next bytes tell.
+        held = data[-1:] if data.endswith(b"\r") else b""
+        lines = _LINE_END.split(data.removesuffix(held))
+        self._unread = lines.pop() + held
+        found = []
+        for line in lines:
+            if self._is_first:
+                line, self._is_first = line.removeprefix(_BOM), False
+            if not line:
+                if self._lines:
+                    found.append(b"\n".join(self._lines))
+                self._lines, self._size_bytes = [], 0
+            elif line == b"data" or line.startswith(b"data:"):
+                self._lines.append(line[5:].removeprefix(b" "))
+                self._size_bytes += len(line)
+        if self._size_bytes + len(self._unread) > self._most_bytes:
+            raise EventTooLong("an event of the stream is too long")
+        return found
 
 
 class EventStream:

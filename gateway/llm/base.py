@@ -62,6 +62,11 @@ class Prompt:
     user: str | None = None
 
     @property
+    def is_streamed(self) -> bool:
+        """Whether the completion is wanted in pieces."""
+        return self.body.get("stream") is True
+
+    @property
     def offers_tools(self) -> bool:
         """Whether it has a list of tools."""
         return "tools" in self.body or "functions" in self.body
@@ -176,8 +181,41 @@ class UpstreamRefused(GatewayError):
         self.code = code or _REFUSAL_CODES.get(status, "invalid_request")
 
 
+class ReplyStream(Protocol):
+    """A completion that comes in pieces. Whoever has it closes it.
+
+    headers: as of `Reply`. has_key: as of `Reply`.
+    """
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]: ...
+
+    @property
+    def has_key(self) -> bool: ...
+
+    async def next(self) -> Mapping[str, object] | None:
+        """Return the next chunk, as JSON came for it; None at the end that the upstream declared.
+
+        Raises:
+            UpstreamFault: the stream broke off, is late, or holds something that is no chunk.
+        """
+        ...
+
+    def without_key(self, text: str) -> str:
+        """Return a text without the key that the gateway sends to the upstream."""
+        ...
+
+    def close(self) -> None:
+        """End the stream; the upstream is told by the end of the connection."""
+        ...
+
+
 class Upstream(Protocol):
     """The connection to one provider of models."""
+
+    async def stream(self, prompt: Prompt, traceparent: str | None = None) -> ReplyStream:
+        """Send the prompt and return the completion as soon as its first chunk is there. Raises as `complete`."""
+        ...
 
     async def complete(self, prompt: Prompt, traceparent: str | None = None) -> Reply:
         """Send the prompt and return the completion, checked for its shape and not yet scanned.

@@ -6,11 +6,13 @@ itself. The rule is no vendor's; it is exact, so that limits, budgets and usage 
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from gateway.clock import Clock, Ids
 from gateway.errors import InvalidRequest
 from gateway.llm.base import Prompt, Reply
+from gateway.llm.openai_stream import ChunkMaker, StoredStream
 from gateway.offload import ThreadOffload
 from gateway.settings import MAX_CHAT_CHARS
 
@@ -18,6 +20,7 @@ ECHO_MODEL = "echo"
 MAX_ECHO_CHARS = MAX_CHAT_CHARS
 """Bound of all choices together."""
 _LONG_CHARS = 20_000
+_MOST_CHUNKS = 1_000  # of each choice
 _TOKEN = re.compile(r"\w{1,6}|[^\w\s]")
 
 
@@ -70,9 +73,26 @@ class EchoModel:
         }
         return Reply(answer, prompt_tokens=prompt_tokens, completion_tokens=reply_tokens)
 
+    async def stream(self, prompt: Prompt, traceparent: str | None = None) -> StoredStream:
+        """Answer the same in pieces of a token or, if the text is long, of a thousandth. Raises as `complete`."""
+        return StoredStream(_chunks((await self.complete(prompt, traceparent)).body))
+
     async def models(self) -> tuple[Mapping[str, object], ...]:
         """Return the one model there is."""
         return ({"id": ECHO_MODEL, "object": "model", "created": 0, "owned_by": "gateway"},)
+
+
+def _chunks(body: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
+    maker = ChunkMaker({name: body[name] for name in ("id", "created", "model")}, with_usage=True)
+    for choice in body["choices"]:
+        text, index, begin = choice["message"]["content"], choice["index"], 0
+        least = len(text) // _MOST_CHUNKS
+        for token in _TOKEN.finditer(text):
+            if token.end() - begin > least:
+                yield maker.delta(index, {"content": text[begin : token.end()]})
+                begin = token.end()
+        yield maker.delta(index, {"content": text[begin:]}, finish_reason=choice["finish_reason"])
+    yield from maker.usage(body["usage"])
 
 
 def count_tokens(text: str) -> int:

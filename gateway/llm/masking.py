@@ -113,6 +113,10 @@ class OwnKey:
             escapes = r"\\" if json.dumps(key)[1:-1] != key else r"\\(?:u00|/)"
             self._raw = re.compile(f"{either}|{escapes}".encode())
 
+    def without(self, text: str) -> str:
+        """Return a text without the key."""
+        return text if self._text is None else self._text.sub(MASK, text)
+
     def mask(self, body: bytes, *, max_values: int) -> tuple[bytes, bool]:
         """Return a body without the key, and whether it was there. One that holds none is returned as it came."""
         if self._text is None or self._raw is None or self._raw.search(body) is None:

@@ -37,14 +37,14 @@ class OpenAiDialect:
     max_messages: int = 2_000
     max_reply_chars: int = 1 << 24
 
-    def read(self, body: object, raw: bytes | None = None) -> ChatRequest:
+    def read(self, body: object, raw: bytes | None = None, *, may_stream: bool = False) -> ChatRequest:
         """Check a parsed body; return it with every text of it that reaches the model. raw: the JSON of `body`.
 
         Raises:
             InvalidRequest: a field is missing or of the wrong type; `param` is its path.
-            UnsupportedValue: `stream` is true. BodyTooLarge: more text or more values than allowed.
+            UnsupportedValue: `stream` is true and it `may_stream` not. BodyTooLarge: more text or values than allowed.
         """
-        prompt = check_request(body, max_messages=self.max_messages, raw=raw)
+        prompt = check_request(body, max_messages=self.max_messages, raw=raw, may_stream=may_stream)
         return ChatRequest(prompt, self.prompt_leaves(prompt))
 
     def prompt_leaves(self, prompt: Prompt) -> Leaves:
@@ -85,8 +85,7 @@ class OpenAiDialect:
         usage = body.get("usage")
         if usage is not None and not isinstance(usage, dict):
             raise _no_completion()
-        usage = usage or {}
-        return Reply(body, (), _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"))
+        return Reply(body, (), *counted(usage or {}))
 
     def reply_leaves(self, reply: Reply) -> ReplyLeaves:
         """Return every text of the reply that reaches the client.
@@ -146,6 +145,11 @@ def _choices(reply: Reply) -> list[dict[str, object]]:
     choices = reply.body["choices"]
     assert isinstance(choices, list)
     return choices
+
+
+def counted(usage: Mapping[str, object]) -> tuple[int | None, int | None]:
+    """Return the tokens of prompt and completion that an upstream reports; None for one that it does not."""
+    return _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
 
 
 def _count(usage: Mapping[str, object], name: str) -> int | None:

@@ -70,24 +70,24 @@ WORDS = frozenset(" ".join((_MESSAGE, _PART, _REQUEST, _SCHEMA, _REPLY)).split()
 """Compared whole and case-sensitive. Nothing here is longer than 32 characters or says anything by itself."""
 
 
-def check_request(body: object, *, max_messages: int, raw: bytes | None = None) -> Prompt:
+def check_request(body: object, *, max_messages: int, raw: bytes | None = None, may_stream: bool = False) -> Prompt:
     """Check a parsed body; `stream` before all else, since a client that wants a stream must not wait for 400.
 
     raw: the strict JSON that it was read from.
 
     Raises:
         InvalidRequest: a field is missing or of the wrong type; `param` is its path.
-        UnsupportedValue: `stream` is true.
+        UnsupportedValue: `stream` is true and it `may_stream` not.
     """
     if not isinstance(body, dict):
         raise InvalidRequest("The body must be a JSON object.")
     stream = body.get("stream")
-    if stream is True:
+    if stream is True and not may_stream:
         raise UnsupportedValue(
-            "stream is not supported by this version of the API: leave it out, or use version 2 once it is served.",
+            "stream is not supported by this version of the API: leave it out, or use the base URL /api/v2.",
             param="stream",
         )
-    if stream is not None and stream is not False:
+    if stream is not None and not isinstance(stream, bool):
         raise _wrong("stream", "true or false")
     model = body.get("model")
     if not isinstance(model, str) or not 0 < len(model) <= MAX_MODEL_CHARS:

@@ -1,6 +1,7 @@
 """The upstream behind an OpenAI base URL, over the pooled client. The one file to know `http/client`."""
 
 import re
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -8,13 +9,15 @@ import anyio
 
 from gateway.clock import Clock, Ids
 from gateway.errors import InvalidJson, UpstreamUnavailable
-from gateway.http.client import Client, resolve
+from gateway.http.client import Client, IncomingReply, resolve
 from gateway.http.messages import ClientError, ConnectFailed, NoReply, ReplyTimeout, ReplyTooLarge
 from gateway.http.messages import Reply as HttpReply
 from gateway.http.messages import Terms as Terms
+from gateway.http.sse import EventReader, EventTooLong
 from gateway.llm.base import Prompt, Reply, UpstreamFault, UpstreamRefused
 from gateway.llm.masking import OwnKey
 from gateway.llm.openai import OpenAiDialect
+from gateway.llm.openai_stream import stream_body
 from gateway.offload import ThreadOffload
 from gateway.strict_json import read_json, write_json
 
@@ -26,6 +29,10 @@ MODELS_REPLY_BYTES = 4 * 1024 * 1024
 LARGE_REPLY_BYTES = 65_536
 MAX_REPLY_VALUES = 2_000_000
 """A long reply has this many log probabilities."""
+MAX_EVENT_BYTES = 8 * 1024 * 1024
+MAX_STREAM_SECONDS = 3_600.0
+EVENTS = "text/event-stream"
+_DONE = b"[DONE]"
 PAYMENT_REQUIRED = 402
 UNPAID = "it wants to be paid before it answers (status 402)"
 DEFAULT_RETRY_SECONDS = 5
@@ -80,6 +87,7 @@ class HttpUpstream:
         if api_key:
             headers.append(("authorization", f"Bearer {api_key}"))
         self._headers = tuple(headers)
+        self._headers_by_name = dict(headers)
 
     async def complete(self, prompt: Prompt, traceparent: str | None = None) -> Reply:
         """Complete a chat, as `Upstream` says."""
@@ -88,7 +96,7 @@ class HttpUpstream:
         answer, has_key = await self._ask("POST", "/chat/completions", headers, sent, self._terms)
         if not 200 <= answer.status < 300:
             raise _refusal(answer, has_key=has_key)
-        passed = tuple(one for one in answer.headers if one[0] == _PASSED_ON and _DIGITS.fullmatch(one[1]))
+        passed = _passed_on(answer)
         is_large = len(answer.body) > LARGE_REPLY_BYTES
         body = _json(answer) if not is_large else await self._offload.run(_json, answer)
         return replace(
@@ -98,6 +106,24 @@ class HttpUpstream:
             raw=answer.body,
             has_key=has_key,
         )
+
+    async def stream(self, prompt: Prompt, traceparent: str | None = None) -> "HttpReplyStream":
+        """Stream a chat, as `Upstream` says. The time that the record gives a reply is then the longest silence."""
+        sent = {**self._headers_by_name, "accept": EVENTS, "accept-encoding": "identity"}
+        headers = (*sent.items(), ("content-type", "application/json"), *self._trace(traceparent))
+        terms = replace(self._terms, total_seconds=MAX_STREAM_SECONDS, idle_seconds=self._terms.total_seconds)
+        raw = write_json(stream_body(prompt.body))
+        try:
+            reply = await self._client.stream("POST", self._base_url + "/chat/completions", headers, raw, terms)
+        except ClientError as error:
+            raise _fault(error) from error
+        stream = HttpReplyStream(reply, self._key)
+        try:
+            await stream.begin()
+        except BaseException:
+            stream.close()
+            raise
+        return stream
 
     async def models(self) -> tuple[Mapping[str, object], ...]:
         """List the models, as `Upstream` says."""
@@ -153,6 +179,85 @@ class HttpUpstream:
         return (("traceparent", f"00-{found[1]}-{span:016x}-{found[2]}"),)
 
 
+class HttpReplyStream:
+    """The chunks of one completion, as server-sent events or, from an upstream that does not stream, as one JSON."""
+
+    def __init__(self, reply: IncomingReply, key: OwnKey) -> None:
+        self._reply = reply
+        self._key = key
+        self._events = EventReader(MAX_EVENT_BYTES)
+        self._chunks: deque[Mapping[str, object]] = deque()
+        self._is_done = False
+        self.has_key = False
+        self.headers: tuple[tuple[str, str], ...] = ()
+
+    async def begin(self) -> None:
+        """Read up to the first chunk.
+
+        Raises:
+            UpstreamFault, UpstreamRefused: as `HttpUpstream.complete`.
+        """
+        try:
+            head = await self._reply.head()
+            kind = next((value for name, value in head.headers if name == "content-type"), "")
+            if not 200 <= head.status < 300 or not kind.lower().startswith(EVENTS):
+                answer = await self._reply.whole()
+                clean, self.has_key = self._key.mask(answer.body, max_values=MAX_REPLY_VALUES)
+                answer = HttpReply(answer.status, answer.headers, clean)
+                if not 200 <= answer.status < 300:
+                    raise _refusal(answer, has_key=self.has_key)
+                self._take(clean)
+                self._is_done = True
+            elif any(name == "content-encoding" and value != "identity" for name, value in head.headers):
+                raise _broken("its event stream is compressed, which was not asked for")
+            self.headers = _passed_on(head)
+        except ClientError as error:
+            raise _fault(error) from error
+        first = await self.next()
+        if first is None:
+            raise _broken("its event stream is empty")
+        self._chunks.appendleft(first)
+
+    async def next(self) -> Mapping[str, object] | None:
+        """Return the next chunk, as `ReplyStream` says."""
+        while not self._chunks and not self._is_done:
+            try:
+                data = await self._reply.read()
+                if not data:
+                    raise _broken("its event stream broke off")
+                for event in self._events.feed(data):
+                    if event.strip() == _DONE:
+                        self._is_done = True
+                        break
+                    self._take(event)
+            except ClientError as error:
+                raise _fault(error) from error
+            except EventTooLong as error:
+                raise _broken("an event of its stream is too long") from error
+        return self._chunks.popleft() if self._chunks else None
+
+    def _take(self, event: bytes) -> None:
+        clean, has_key = self._key.mask(event, max_values=MAX_REPLY_VALUES)
+        self.has_key |= has_key
+        try:
+            chunk = read_json(clean, max_values=MAX_REPLY_VALUES)
+        except InvalidJson as error:
+            raise _broken("an event of its stream is no JSON") from error
+        if not isinstance(chunk, dict) or chunk.get("error"):
+            raise _broken("it reported an error within its event stream")
+        self._chunks.append(chunk)
+
+    def without_key(self, text: str) -> str:
+        """Return a text without our own key, which may come in pieces."""
+        clean = self._key.without(text)
+        self.has_key |= clean != text
+        return clean
+
+    def close(self) -> None:
+        """Close the connection, unless the reply was read to its end."""
+        self._reply.close()
+
+
 @dataclass(frozen=True, slots=True)
 class JsonReader:
     """Reads over the client of this process."""
@@ -202,6 +307,14 @@ async def addresses_of(base_url: str) -> tuple[str, ...]:
         except ClientError:
             return ()
     return ()
+
+
+def _passed_on(answer: HttpReply) -> tuple[tuple[str, str], ...]:
+    return tuple(one for one in answer.headers if one[0] == _PASSED_ON and _DIGITS.fullmatch(one[1]))
+
+
+def _broken(detail: str) -> UpstreamFault:
+    return UpstreamFault("The model gateway broke off its answer.", detail=detail)
 
 
 def _json(answer: HttpReply) -> object:

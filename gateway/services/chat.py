@@ -6,7 +6,8 @@ texts, and the texts themselves only where the policy of the key says so.
 """
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -44,9 +45,10 @@ from gateway.services.chat_record import (
     sighting,
     traffic_row,
 )
+from gateway.services.chat_stream import ChatStream, scanner_for
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
-from gateway.services.routing import Routing
+from gateway.services.routing import ProviderConnection, Routing
 from gateway.services.scanner import TextScanner
 from gateway.services.spending import OverBudget, Reservation, Spending
 from gateway.store.database import Transaction
@@ -125,29 +127,78 @@ class Chat:
             UpstreamUnavailable, UpstreamRefused: no completion came back.
             AuditUnavailable: the event could not be written, so there is no answer.
         """
-        now_seconds = self.clock.monotonic_seconds
-        exchange = ChatExchange(principal, context, request, now_seconds())
-        try:
-            policy = self._admit(exchange)
-            exchange.candidates = self.routing.candidates(request.prompt.model)
-            exchange.candidates = self.access.usable(principal, exchange.candidates)
-            await self._reserve(exchange)
-            exchange.inbound = await policy.inbound(request)
-            await self._check_prompt(exchange)
+        exchange = ChatExchange(principal, context, request, self.clock.monotonic_seconds())
+        async with self._recorded(exchange):
+            policy = await self._admitted(exchange)
             exchange.answer = await self._send(exchange, policy)
             await self.access.check_reply(principal, exchange.reply(), self.dialect)
             exchange.outbound = await policy.outbound(exchange.reply())
+        await self.settle(exchange)
+        return ChatAnswer(exchange.reply(), exchange.summary(self.clock.monotonic_seconds()))
+
+    async def stream(self, principal: Principal, request: ChatRequest, context: RequestContext) -> ChatStream:
+        """Begin a chat whose completion comes in pieces. The caller closes it.
+
+        Raises as `complete`, as long as no piece was given out.
+        """
+        exchange = ChatExchange(principal, context, request, self.clock.monotonic_seconds())
+        async with self._recorded(exchange):
+            policy = await self._admitted(exchange)
+            scanner = scanner_for(policy, request.prompt)
+            sent_seconds = self.clock.monotonic_seconds()
+            try:
+                upstream, by = await self.routing.stream(
+                    exchange.sent(), exchange.candidates, exchange.context.traceparent
+                )
+            except UpstreamRefused as error:
+                raise await policy.refusal(error) from error
+            finally:
+                exchange.upstream_seconds = self.clock.monotonic_seconds() - sent_seconds
+        stream = ChatStream(
+            exchange=exchange,
+            policy=policy,
+            upstream=upstream,
+            by=by,
+            scanner=scanner,
+            dialect=self.dialect,
+            access=self.access,
+            routing=self.routing,
+            clock=self.clock,
+            settle=self.settle,
+            settle_left=self.settle_left,
+            answer=self.answer,
+            sent_seconds=sent_seconds,
+        )
+        try:
+            await stream.begin()
+        except BaseException:
+            await stream.aclose()
+            raise
+        return stream
+
+    @asynccontextmanager
+    async def _recorded(self, exchange: ChatExchange) -> AsyncIterator[None]:
+        """Record a chat that an error ends, or that its client leaves."""
+        try:
+            yield
         except GatewayError as error:
             exchange.error = error
-            await self._settle(exchange)
+            await self.settle(exchange)
             raise
         except anyio.get_cancelled_exc_class():
-            exchange.is_gone = True
-            with anyio.move_on_after(SETTLE_SECONDS, shield=True), contextlib.suppress(AuditUnavailable):
-                await self._settle(exchange)
+            await self.settle_left(exchange)
             raise
-        await self._settle(exchange)
-        return ChatAnswer(exchange.reply(), exchange.summary(now_seconds()))
+
+    async def _admitted(self, exchange: ChatExchange) -> ChatPolicy:
+        """Do everything that comes before the prompt is sent; return the policy for this chat."""
+        request, principal = exchange.request, exchange.principal
+        policy = self._admit(exchange)
+        exchange.candidates = self.routing.candidates(request.prompt.model)
+        exchange.candidates = self.access.usable(principal, exchange.candidates)
+        await self._reserve(exchange)
+        exchange.inbound = await policy.inbound(request)
+        await self._check_prompt(exchange)
+        return policy
 
     async def models(self, principal: Principal) -> Sequence[Mapping[str, object]]:
         """Return the models that a caller may use, as OpenAI model objects.
@@ -197,18 +248,27 @@ class Chat:
 
     async def _send(self, exchange: ChatExchange, policy: ChatPolicy) -> Answer:
         """Send the prompt, masked if it has to be, and return the answer."""
-        prompt, inbound, reservation = exchange.request.prompt, exchange.inbound, exchange.reservation
         sent_seconds = self.clock.monotonic_seconds()
-        sent = inbound.changed if inbound and inbound.changed else prompt
         try:
-            reply, by = await self.routing.complete(sent, exchange.candidates, exchange.context.traceparent)
+            reply, by = await self.routing.complete(exchange.sent(), exchange.candidates, exchange.context.traceparent)
         except UpstreamRefused as error:
             raise await policy.refusal(error) from error
         finally:
             exchange.upstream_seconds = self.clock.monotonic_seconds() - sent_seconds
-        return Answer(reply, by, self.costs.actual(prompt, reply, by, reservation.worst if reservation else None))
+        return self.answer(exchange, reply, by)
 
-    async def _settle(self, exchange: ChatExchange) -> None:
+    def answer(self, exchange: ChatExchange, reply: Reply, by: ProviderConnection) -> Answer:
+        """Return a reply with what it took."""
+        worst = exchange.reservation.worst if exchange.reservation else None
+        return Answer(reply, by, self.costs.actual(exchange.request.prompt, reply, by, worst))
+
+    async def settle_left(self, exchange: ChatExchange) -> None:
+        """Record a chat whose client is gone, even in a task that was cancelled."""
+        exchange.is_gone = True
+        with anyio.move_on_after(SETTLE_SECONDS, shield=True), contextlib.suppress(AuditUnavailable):
+            await self.settle(exchange)
+
+    async def settle(self, exchange: ChatExchange) -> None:
         """Record audit event, alerts, costs and traffic row in one transaction, whether or not anyone still waits."""
         row = traffic_row(
             exchange,

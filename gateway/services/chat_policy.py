@@ -31,6 +31,7 @@ from gateway.services.captures import Captures
 from gateway.services.scanner import TextScanner
 from gateway.shield.detections import Direction, ScanResult, Verdict
 from gateway.shield.scoring import Policy, combine, judge
+from gateway.shield.stream import StreamScanner
 
 Accept = Callable[[ScanResult, Policy], ScanResult]
 Action = Literal["none", "blocked", "redacted", "observed"]
@@ -104,6 +105,21 @@ class ChatPolicy:
         scanned = await self._decide(reply, await self._scan_reply(leaves))
         captured = await self.captures.of_leaves(leaves.texts, Direction.OUTBOUND, self.policy)
         return replace(scanned, captured=captured)
+
+    def stream(self) -> StreamScanner:
+        """Return what lets out the text of a reply while it grows. Raises ShieldUnavailable: the shield failed."""
+        return self.scanner.stream(None if self.policy.mode is ShieldMode.OBSERVE else self.policy.scoring)
+
+    async def rest(self, scanned: Scanned[Reply], text: str) -> str:
+        """Return what may leave of the end of a text, the beginning of which has left."""
+        if scanned.changed is None or not text:
+            return text
+        return (await self._masks((text,), Direction.OUTBOUND)).get(text, text)
+
+    async def around(self, fields: Mapping[str, object]) -> Mapping[str, object]:
+        """Return the fields around the choices of a reply, if nothing was found in them, else none."""
+        is_clean = self.policy.mode is ShieldMode.OBSERVE or await self._is_clean("\n".join(strings(dict(fields))))
+        return fields if is_clean else {}
 
     async def refusal(self, error: UpstreamRefused) -> UpstreamRefused:
         """Return what a client may read of an upstream's refusal: its words, if nothing was found in them."""

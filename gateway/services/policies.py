@@ -8,6 +8,7 @@ from gateway.domain.policies import (
     MAX_CAPTURE_DAYS,
     Capture,
     OutboundAction,
+    OutboundStream,
     PolicyRecord,
     ShieldMode,
     ShieldPolicy,
@@ -40,6 +41,7 @@ class WantedPolicy:
     category_actions: Actions | None = None
     unscannable: Unscannable | None = None
     outbound: OutboundAction | None = None
+    outbound_stream: OutboundStream | None = None
     tool_injection: bool | None = None
     capture: Capture | None = None
     capture_days: Annotated[int, Bounds(1, MAX_CAPTURE_DAYS)] | None = None

@@ -9,9 +9,10 @@ The table of providers is read again when the generation of the store has moved,
 at its next prompt.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from typing import TypeVar
 
 import anyio
 
@@ -20,7 +21,7 @@ from gateway.domain.circuits import ProviderStatus
 from gateway.domain.prices import Prices
 from gateway.domain.providers import Provider, ProviderType
 from gateway.errors import GatewayError, NotFound, UpstreamUnavailable
-from gateway.llm.base import Prompt, Reply, Upstream, UpstreamFault, UpstreamRefused
+from gateway.llm.base import Prompt, Reply, ReplyStream, Upstream, UpstreamFault, UpstreamRefused
 from gateway.llm.echo import ECHO_MODEL
 from gateway.metrics import Metrics
 from gateway.services.circuits import Circuits
@@ -29,6 +30,7 @@ from gateway.services.provider_keys import KeyMissing, ProviderKeys
 from gateway.store.database import StoreUnavailable
 from gateway.store.store import Store
 
+Answered = TypeVar("Answered", Reply, ReplyStream)
 Connect = Callable[[Provider, str | None], Upstream]
 """Makes the connection to a provider of its record and its key."""
 
@@ -154,11 +156,27 @@ class Routing:
             UpstreamUnavailable: none did. UpstreamRefused: the prompt is at fault, or all take no more requests.
             InvalidRequest: the built-in model cannot answer it.
         """
+        return await self._first(candidates, lambda upstream: upstream.complete(prompt, traceparent))
+
+    async def stream(
+        self, prompt: Prompt, candidates: Sequence[ProviderConnection], traceparent: str | None = None
+    ) -> tuple[ReplyStream, ProviderConnection]:
+        """Send the prompt to the first of `candidates` that begins a completion. Raises as `complete`."""
+        return await self._first(candidates, lambda upstream: upstream.stream(prompt, traceparent))
+
+    def broke_off(self, connection: ProviderConnection, error: UpstreamUnavailable) -> None:
+        """Note that a completion that had begun did not come to its end."""
+        if not connection.is_echo:
+            self.circuits.failed(connection.provider, _detail(error))
+
+    async def _first(
+        self, candidates: Sequence[ProviderConnection], send: Callable[[Upstream], Awaitable[Answered]]
+    ) -> tuple[Answered, ProviderConnection]:
         longest_seconds = max(one.provider.timeout_seconds for one in candidates)
         failures: list[GatewayError] = []
         with anyio.move_on_after(max(self.attempts_seconds, longest_seconds + _GRACE_SECONDS)):
             for connection in candidates:
-                reply = await self._try(connection, prompt, traceparent, failures)
+                reply = await self._try(connection, send, failures)
                 if reply is not None:
                     return reply, connection
             if not failures:
@@ -230,15 +248,18 @@ class Routing:
         return HEALTHY if ProviderStatus.HEALTHY in states or all(one.is_echo for one in connections) else "unknown"
 
     async def _try(
-        self, connection: ProviderConnection, prompt: Prompt, traceparent: str | None, failures: list[GatewayError]
-    ) -> Reply | None:
+        self,
+        connection: ProviderConnection,
+        send: Callable[[Upstream], Awaitable[Answered]],
+        failures: list[GatewayError],
+    ) -> Answered | None:
         """Ask one provider, as often as makes sense. None: another may do better; why is added to `failures`."""
         wait_seconds = FIRST_WAIT_SECONDS
         for repetitions in range(connection.provider.max_retries, -1, -1):
             if not self.circuits.begin(connection.provider):
                 return None
             try:
-                return await self._ask(connection, prompt, traceparent)
+                return await self._ask(connection, send)
             except UpstreamUnavailable as error:
                 failures.append(error)
                 if not repetitions or not isinstance(error, UpstreamFault) or not error.may_repeat:
@@ -252,20 +273,18 @@ class Routing:
             wait_seconds *= 2
         return None
 
-    async def _ask(self, connection: ProviderConnection, prompt: Prompt, traceparent: str | None) -> Reply:
+    async def _ask(self, connection: ProviderConnection, send: Callable[[Upstream], Awaitable[Answered]]) -> Answered:
         """Send one request, and note in circuit and metrics how it ended."""
         if connection.is_echo:  # which never fails
-            return await connection.upstream().complete(prompt, traceparent)
+            return await send(connection.upstream())
         circuits, provider, outcome = self.circuits, connection.provider, "given_up"
         try:
-            reply = await connection.upstream().complete(prompt, traceparent)
+            reply = await send(connection.upstream())
             circuits.succeeded(provider)
             outcome = "ok"
             return reply
         except UpstreamUnavailable as error:
-            circuits.failed(
-                provider, error.detail if isinstance(error, UpstreamFault) else "its answer is no completion"
-            )
+            circuits.failed(provider, _detail(error))
             outcome = "failed"
             raise
         except UpstreamRefused as error:
@@ -307,6 +326,10 @@ def _in_turn(found: Sequence[ProviderConnection]) -> tuple[ProviderConnection, .
             group[0].credit -= sum(one.provider.weight for one in group)
         ordered += group
     return tuple(ordered)
+
+
+def _detail(error: UpstreamUnavailable) -> str:
+    return error.detail if isinstance(error, UpstreamFault) else "its answer is no completion"
 
 
 def _rank(error: GatewayError) -> int:

@@ -23,6 +23,7 @@ from gateway.shield import Shield
 from gateway.shield.detections import Direction, ScanResult, Verdict
 from gateway.shield.patterns import LONGEST_MATCH_CHARS
 from gateway.shield.scoring import Policy, nothing_found
+from gateway.shield.stream import StreamScanner
 from gateway.store.store import Store
 
 THREAD_CHARS = 16_384
@@ -94,6 +95,19 @@ class TextScanner:
             raise
         except Exception as error:  # whatever fails in a rule or in the matcher
             # The cause is kept for the log. Its message may quote the text, so it is not repeated here.
+            raise ShieldUnavailable("The shield could not scan the text; try again.", retry_after_seconds=1) from error
+
+    def stream(self, policy: Policy | None) -> StreamScanner:
+        """Return what lets out a reply while it grows, as `Shield.stream` says.
+
+        Raises:
+            ShieldUnavailable: the shield failed.
+        """
+        try:
+            if self._rules is not None:
+                self._rules.apply()
+            return self._shield.stream(policy)
+        except Exception as error:
             raise ShieldUnavailable("The shield could not scan the text; try again.", retry_after_seconds=1) from error
 
     async def _run(self, text: str, direction: Direction, policy: Policy, is_patient: bool) -> ScanResult:

@@ -136,22 +136,25 @@ def matched_of(text: str, category: str) -> str:
     return mask(text) if category in MASKED_CATEGORIES else text[:_LONGEST_MATCHED_CHARS]
 
 
+def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return spans in order, overlapping ones as one."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if found and start < found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((start, end))
+    return found
+
+
 def redact_spans(text: str, spans: Iterable[tuple[int, int]]) -> str | None:
     """Mask every span of `text`, overlapping ones as one. None when there is no span."""
     parts = []
     done = 0
-    merged: list[list[int]] = []
-    for start, end in sorted(spans):
-        if merged and start < merged[-1][1]:
-            merged[-1][1] = max(end, merged[-1][1])
-        else:
-            merged.append([start, end])
-    if not merged:
-        return None
-    for start, end in merged:
+    for start, end in merged(spans):
         parts += [text[done:start], mask(text[start:end])]
         done = end
-    return "".join(parts) + text[done:]
+    return "".join(parts) + text[done:] if parts else None
 
 
 def redact(text: str, detections: Iterable[Detection]) -> str:

@@ -197,8 +197,13 @@ class Shield:
             return nothing_found(policy)
         return judge(detections, policy, redacted=_redacted(places, text, policy))
 
-    def stream(self, policy: Policy = DEFAULT_POLICY) -> StreamScanner:
-        """Return what reads one reply piece by piece, and lets out what can be no part of a match that blocks."""
+    def stream(self, policy: Policy | None = DEFAULT_POLICY) -> StreamScanner:
+        """Return what reads one reply piece by piece, and lets out what can be no part of a match that blocks.
+
+        policy: None to hold nothing but unfinished words.
+        """
+        if policy is None:
+            return StreamScanner(None, self._normalizer.normalize, partial(self.scan, direction=Direction.OUTBOUND))
         actions = tuple(sorted(policy.category_actions.items()))
         key = policy.categories, actions, min(policy.block_at, HELD_POINTS)
         openings = self._openings.get(key)

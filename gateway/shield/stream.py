@@ -1,9 +1,9 @@
 """Let out a reply while it grows, but nothing that may still be part of a match that blocks. Waits for nothing.
 
 Theory of operation. A match that counts is either complete or not. If it is complete, a scan of the text that is held
-finds it. If not, the text ends within it: it begins where one of its literals leads to, or its literal is not there yet.
-A regex of its beginnings (`unfinished`) is tried at these places, and what stands behind the first one waits. So does
-an unfinished word: most literals, and all tokens and encoded texts, stand in one word.
+finds it. If not, the text ends within it: it begins where one of its literals leads to, or its literal is still to
+come. A regex of its beginnings (`unfinished`) is tried at these places, and what stands behind the first one waits. So
+does an unfinished word: most literals, and all tokens and encoded texts, stand in one word.
 
 A complete match stops the stream for good, unless it is masked: the whole reply is judged at its end. What hides in
 several words (letters spaced out, text encoded line by line) is found only then.
@@ -11,8 +11,9 @@ several words (letters spaced out, text encoded line by line) is found only then
 
 import re
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
-from gateway.shield.detections import Direction, ScanResult, Severity, redact_spans
+from gateway.shield.detections import Direction, ScanResult, Severity, mask, merged
 from gateway.shield.layout import Brief, Layout, written
 from gateway.shield.matcher import Matcher
 from gateway.shield.normalize import View
@@ -116,19 +117,23 @@ class Openings:
         return found
 
 
+class Released(NamedTuple):
+    """A part of a reply that may leave. chars: how long it was before it was masked."""
+
+    chars: int
+    text: str
+
+
 class StreamScanner:
-    """Reads one reply piece by piece.
+    """Reads one reply piece by piece. is_stopped: nothing more is let out, since something was found that may block."""
 
-    is_stopped: something was found that may block, and nothing more is let out. taken_chars: how much of the text was
-    let out, masked or as it came.
-    """
+    __slots__ = ("_begin", "_fresh_chars", "_normalize", "_openings", "_scan", "_text", "is_stopped")
 
-    __slots__ = ("_begin", "_fresh_chars", "_normalize", "_openings", "_scan", "_text", "is_stopped", "taken_chars")
-
-    def __init__(self, openings: Openings, normalize: Callable[[str], View], scan: Callable[[str], ScanResult]) -> None:
-        """scan: returns what is found in a text of a reply."""
+    def __init__(
+        self, openings: Openings | None, normalize: Callable[[str], View], scan: Callable[[str], ScanResult]
+    ) -> None:
+        """openings: None to hold nothing but unfinished words. scan: returns what is found in a text of a reply."""
         self.is_stopped = False
-        self.taken_chars = 0
         self._openings = openings
         self._scan = scan
         self._normalize = normalize
@@ -136,42 +141,47 @@ class StreamScanner:
         self._begin = 0
         self._fresh_chars = 0
 
-    def feed(self, piece: str) -> str:
+    def feed(self, piece: str) -> list[Released]:
         """Take the next piece of the text; return what may leave now, masked where the policy says so."""
         if self.is_stopped:
-            return ""
+            return []
         self._text += piece
         self._fresh_chars += len(piece)
         if self._fresh_chars < STEP_CHARS:
-            return ""
+            return []
         self._fresh_chars = 0
         text, begin = self._text, self._begin
         end, masks = self._settled()
-        self.taken_chars += end - begin
         self.is_stopped |= len(text) - end > MOST_HELD_CHARS
+        released, place = [], begin
+        for start, stop in merged(masks):
+            released += [Released(start - place, text[place:start])] if place < start else []
+            released.append(Released(stop - start, mask(text[start:stop])))
+            place = stop
+        released += [Released(end - place, text[place:end])] if place < end else []
         kept = max(0, end - _CONTEXT_CHARS)
         self._text, self._begin = text[kept:], end - kept
-        return redact_spans(text[begin:end], [(low - begin, high - begin) for low, high in masks]) or text[begin:end]
+        return released
 
     def _settled(self) -> tuple[int, list[tuple[int, int]]]:
         """Return up to where the text may leave, and the spans before that which are masked."""
-        text, begin = self._text, self._begin
+        text, begin, openings = self._text, self._begin, self._openings
         word = _WORD.search(text, begin)
         end = word.start() if word else len(text)
-        if end <= begin:
-            return begin, []
+        if end <= begin or openings is None:
+            return end, []
         view = self._normalize(text)
         low, high = 0, len(view.text)
         while low < high:
             middle = (low + high) // 2
             low, high = (middle + 1, high) if view.position(middle) < begin else (low, middle)
-        end = max(begin, min(end, self._openings.first(view, low)))
+        end = min(end, openings.first(view, low))
         masks = []
         for found in self._scan(text).detections:
-            if not self._openings.holds(found.category, found.severity):
+            if not openings.holds(found.category, found.severity):
                 continue
             spans = [span for span in found.spans or ((found.start, found.end),) if span[1] > begin]
-            if self._openings.masks(found.category):
+            if openings.masks(found.category):
                 masks += spans
             elif spans:
                 self.is_stopped = True
@@ -179,4 +189,4 @@ class StreamScanner:
         for start, stop in sorted(masks, reverse=True):
             if stop > end:
                 end = min(end, start)
-        return max(begin, end), [span for span in masks if span[0] < end]
+        return max(begin, end), [(max(start, begin), stop) for start, stop in masks if start < end]

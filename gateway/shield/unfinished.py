@@ -39,22 +39,23 @@ def _ends_in(items: Sequence[Any], *, is_begun: bool = False) -> str | None:
     """
     if not items:
         return None
-    (op, arg), letters = items[0], 0
+    letters = 0
     while letters < len(items) and items[letters][0] is ops.LITERAL:
         letters += 1
     ends = [] if is_begun else [_END]
     if letters > 1:
         first, *others = (re.escape(chr(arg)) for _, arg in items[:letters])
         within = "|".join("".join(others[:end]) for end in range(letters - 1))
-        rest = _ends_in(items[letters:])
-        whole = f"|{''.join(others)}{rest}" if rest else ""
+        after = _ends_in(items[letters:])
+        whole = f"|{''.join(others)}{after}" if after else ""
         return _choice([*ends, f"{first}(?:(?:{within}){_END}{whole})"])
+    op, arg = items[0]
     if op in ZERO_WIDTH:
-        rest = _ends_in(items[1:], is_begun=is_begun)
-        ways = [*ends, _whole(op, arg) + rest] if rest else [_END]
-        if op is ops.ASSERT and arg[0] > 0 and (within := _ends_in(list(arg[1]))):
+        following = _ends_in(items[1:], is_begun=is_begun)
+        ways = [*ends, _whole(op, arg) + following] if following else [_END]
+        if op is ops.ASSERT and arg[0] > 0 and (ahead := _ends_in(list(arg[1]))):
             # The match may end long before what has to follow it.
-            ways.append(f"(?={within}){unparse(_loose(items[1:]))}")
+            ways.append(f"(?={ahead}){unparse(_loose(items[1:]))}")
         return _choice(ways)
     rest = _ends_in(items[1:])
     return _choice([*ends, *_ends_inside(op, arg, is_begun=is_begun), *([_whole(op, arg) + rest] if rest else [])])

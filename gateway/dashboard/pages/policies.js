@@ -31,7 +31,7 @@ export async function draw(context, here) {
 }
 
 function edit(row, again, isOnlyShown = false) {
-  const set = row || { mode: "block", block_score: 60, review_score: 25, category_actions: {}, unscannable: "allow", outbound: "block", tool_injection: true, capture: "none", capture_days: 7 };
+  const set = row || { mode: "block", block_score: 60, review_score: 25, category_actions: {}, unscannable: "allow", outbound: "block", outbound_stream: "held", tool_injection: true, capture: "none", capture_days: 7 };
   const weights = h("div.weights", CATEGORIES.map((name) => h("label", h("span", words(name)), h("select", { name: `category ${name}`, "aria-label": words(name), data: { name } }, [["", "By its rules"], ["block", "Block"], ["review", "Review"], ["redact", "Mask"], ["allow", "Allow"]].map(([key, label]) => h("option", { value: key, selected: (set.category_actions[name] || "") === key }, label))))));
   const read = () => Object.fromEntries([...weights.querySelectorAll("select")].filter((one) => one.value).map((one) => [one.dataset.name, one.value]));
   const node = form([
@@ -41,6 +41,7 @@ function edit(row, again, isOnlyShown = false) {
     { name: "block_score", label: "Block from score", type: "number", min: 1, max: 100, value: set.block_score, required: true },
     { name: "unscannable", label: "Parts that the shield cannot scan (images, audio, files)", type: "select", value: set.unscannable, options: [["allow", "Allow"], ["review", "For review"], ["block", "Block"]] },
     { name: "outbound", label: "Blocked replies", type: "select", value: set.outbound, options: [["block", "Withhold"], ["redact", "Forward with matches masked"]] },
+    { name: "outbound_stream", label: "Streamed replies", type: "select", value: set.outbound_stream, options: [["held", "Forward the text as it is cleared"], ["whole", "Forward all of it at its end"]] },
     { name: "tool_injection", label: "Also scan tool descriptions for injection", type: "switch", value: set.tool_injection },
     { name: "capture", label: "Store the texts of scans and chats", type: "select", value: set.capture, options: [["none", "No: only hash and length"], ["redacted", "Yes, with every match masked"], ["full", "Yes, in full"]], hint: "Anyone who may see traffic sees masked texts. Only policy managers see texts stored unmasked." },
     { name: "capture_days", label: "Days to keep them", type: "number", min: 1, max: 365, value: set.capture_days, required: true, when: (values) => values.capture !== "none" },
