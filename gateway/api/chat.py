@@ -22,7 +22,7 @@ class ChatEdge:
 
     def __init__(self, gateway: Gateway) -> None:
         self._chat = gateway.chat
-        self._log = gateway.log
+        self._gateway = gateway
         self._offload = ThreadOffload(wait_seconds=gateway.settings.max_wait_seconds)
 
     async def complete(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
@@ -36,7 +36,7 @@ class ChatEdge:
             if prompt.prompt.is_streamed:
                 request.may_be_left = lambda: True  # what was made of the completion is counted
                 stream = await self._chat.stream(who, prompt, context)
-                return _streamed(stream, context.request_id, self._log)
+                return _streamed(stream, context.request_id, self._gateway.log)
             answer = await self._chat.complete(who, prompt, context)
         except PromptBlocked as error:
             refused = error_response(error, request_id=context.request_id)

@@ -12,7 +12,7 @@ from typing import Any
 from gateway.clock import Clock, Ids
 from gateway.errors import InvalidRequest
 from gateway.llm.base import Prompt, Reply
-from gateway.llm.openai_stream import ChunkMaker, StoredStream
+from gateway.llm.openai_stream import ChatChunks, StoredStream
 from gateway.offload import ThreadOffload
 from gateway.settings import MAX_CHAT_CHARS
 
@@ -83,7 +83,7 @@ class EchoModel:
 
 
 def _chunks(body: Mapping[str, Any]) -> Iterator[Mapping[str, object]]:
-    maker = ChunkMaker({name: body[name] for name in ("id", "created", "model")}, with_usage=True)
+    maker = ChatChunks({name: body[name] for name in ("id", "created", "model")}, with_usage=True)
     for choice in body["choices"]:
         text, index, begin = choice["message"]["content"], choice["index"], 0
         least = len(text) // _MOST_CHUNKS

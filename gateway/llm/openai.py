@@ -6,13 +6,14 @@ scan. Shapes: https://platform.openai.com/docs/api-reference/chat.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from gateway.errors import BodyTooLarge, UpstreamUnavailable
-from gateway.llm.base import MOST_TOKENS, ChatRequest, LeafKind, Leaves, Prompt, Reply, ReplyLeaves
+from gateway.llm.base import ChatRequest, LeafKind, Leaves, Prompt, Reply, ReplyLeaves
 from gateway.llm.leaves import Walk
 from gateway.llm.masking import masked_choice, with_joined_parts, with_strings, withheld_choice
 from gateway.llm.openai_request import TEXT_FIELDS, WORDS, check_request
+from gateway.llm.openai_stream import ChatAssembly, ChatChunks, counted
 from gateway.settings import MAX_CHAT_CHARS
 
 # What a reply may hold, as it comes out of JSON: no subclasses.
@@ -127,6 +128,20 @@ class OpenAiDialect:
         ]
         return self._with_choices(reply, kept, masks)
 
+    def has_many(self, prompt: Prompt) -> bool:
+        """Tell whether a prompt asks for several choices."""
+        count = prompt.body.get("n")
+        return isinstance(count, int) and count > 1
+
+    def assembly(self) -> ChatAssembly:
+        """Return what puts a streamed reply together."""
+        return ChatAssembly(self.max_reply_chars)
+
+    def events(self, prompt: Prompt, around: Mapping[str, Any]) -> ChatChunks:
+        """Return what makes the chunks of the reply to a prompt. around: what stands in each beside the choices."""
+        options = prompt.body.get("stream_options")
+        return ChatChunks(around, with_usage=isinstance(options, dict) and options.get("include_usage") is True)
+
     def _with_choices(self, reply: Reply, choices: Sequence[object], masks: Mapping[str, str]) -> Reply:
         outside = with_strings(self.outside(reply), masks)
         assert isinstance(outside, dict)
@@ -145,17 +160,6 @@ def _choices(reply: Reply) -> list[dict[str, object]]:
     choices = reply.body["choices"]
     assert isinstance(choices, list)
     return choices
-
-
-def counted(usage: Mapping[str, object]) -> tuple[int | None, int | None]:
-    """Return the tokens of prompt and completion that an upstream reports; None for one that it does not."""
-    return _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-
-
-def _count(usage: Mapping[str, object], name: str) -> int | None:
-    """Return a count of tokens: a whole number that is no truth value."""
-    value = usage.get(name)
-    return min(value, MOST_TOKENS) if type(value) is int and value >= 0 else None
 
 
 def _no_completion() -> UpstreamUnavailable:

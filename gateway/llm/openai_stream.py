@@ -5,15 +5,16 @@ all that is no string are put together here and given out whole. Shape:
 https://platform.openai.com/docs/api-reference/chat-streaming.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import anyio.lowlevel
 
-from gateway.llm.base import UpstreamFault
+from gateway.llm.base import MOST_TOKENS, UpstreamFault
+from gateway.llm.dialect import Piece
+from gateway.llm.masking import strings
 from gateway.llm.openai_request import MAX_CHOICES
-from gateway.records import record
 
 CHUNK, WHOLE = "chat.completion.chunk", "chat.completion"
 MAX_TOOL_CALLS = 1_000
@@ -32,14 +33,6 @@ def stream_body(body: Mapping[str, object]) -> dict[str, object]:
 
 class _Parts(list[str]):
     """A text that grows."""
-
-
-@record
-class Piece:
-    """Some more text of a channel."""
-
-    channel: str
-    text: str
 
 
 @dataclass(slots=True, eq=False)
@@ -72,7 +65,7 @@ class Choice:
         return message
 
 
-class Assembly:
+class ChatAssembly:
     """A completion that is put together from its chunks.
 
     choices: by their index. around: what stands outside of the choices. chars: of all texts so far.
@@ -177,6 +170,28 @@ class Assembly:
             elif value is not None:
                 known[name] = value
 
+    @property
+    def indexes(self) -> Collection[int]:
+        """The choices so far."""
+        return self.choices
+
+    def text(self, index: int, channel: str) -> str:
+        """Return what a channel of a choice says so far."""
+        return self.choices[index].text(channel)
+
+    def channels(self, index: int) -> Collection[str]:
+        """Return the channels of a choice so far."""
+        return self.choices[index].texts
+
+    def texts(self) -> Iterator[str]:
+        """Yield every text that a model wrote so far."""
+        for choice in self.choices.values():
+            yield from strings(choice.message())
+
+    def tokens(self) -> tuple[int | None, int | None]:
+        """Return the tokens of prompt and reply that the upstream counted."""
+        return counted(self.usage or {})
+
     def body(self) -> dict[str, Any]:
         """Return the completion so far, in the shape of one that is not streamed."""
         choices = [
@@ -192,6 +207,17 @@ class Assembly:
         return {**self.around, "object": WHOLE, "choices": choices, "usage": self.usage}
 
 
+def counted(usage: Mapping[str, object]) -> tuple[int | None, int | None]:
+    """Return the tokens of prompt and reply that an upstream reports; None for one that it does not."""
+    return _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+
+
+def _count(usage: Mapping[str, object], name: str) -> int | None:
+    """Return a count of tokens: a whole number that is no truth value."""
+    value = usage.get(name)
+    return min(value, MOST_TOKENS) if type(value) is int and value >= 0 else None
+
+
 def _joined(value: Any) -> Any:
     """Return a tool call with its growing fields as strings."""
     if isinstance(value, _Parts):
@@ -205,7 +231,7 @@ def _no_chunk() -> UpstreamFault:
     )
 
 
-class ChunkMaker:
+class ChatChunks:
     """Makes the chunks that a client gets of one completion.
 
     around: what stands in each beside the choices. with_usage: whether each has a usage, null in all but the last.
@@ -223,7 +249,25 @@ class ChunkMaker:
         choice = {"index": index, "delta": {**first, **delta}, "logprobs": None, "finish_reason": None, **more}
         return {**self._around, "choices": [choice], **self._usage}
 
-    def usage(self, usage: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    def text(self, index: int, channel: str, text: str) -> dict[str, Any]:
+        """Return a chunk with more text of a channel."""
+        return self.delta(index, {channel: text})
+
+    def rest(self, choice: Mapping[str, Any], *, but: Collection[str], with_logprobs: bool) -> list[dict[str, Any]]:
+        """Return the chunks for a whole choice without some channels, and for its end."""
+        index, chunks = choice["index"], []
+        delta = {name: value for name, value in delta_of(choice["message"]).items() if name not in but}
+        if delta:
+            more = {"logprobs": choice["logprobs"]} if with_logprobs else {}
+            chunks.append(self.delta(index, delta, **more))
+        told = {name: value for name, value in choice.items() if name not in ("index", "message", "logprobs")}
+        return [*chunks, self.delta(index, {}, **told)]
+
+    def block(self, index: int) -> dict[str, Any]:
+        """Return the chunk that ends a choice that the shield blocked."""
+        return self.delta(index, {}, finish_reason="content_filter")
+
+    def usage(self, usage: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the last chunk, if usage was asked for."""
         return [{**self._around, "choices": [], "usage": usage}] if self._usage else []
 

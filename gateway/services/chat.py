@@ -23,8 +23,8 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import Source
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import AccessDenied, AuditUnavailable, BudgetExceeded, ContentPolicyViolation, GatewayError
-from gateway.llm.base import ChatRequest, Reply, UpstreamRefused
-from gateway.llm.openai import OpenAiDialect
+from gateway.llm.base import ChatRequest, Prompt, Reply, UpstreamRefused
+from gateway.llm.dialect import Dialect
 from gateway.metrics import Metrics
 from gateway.offload import ThreadOffload
 from gateway.records import record
@@ -90,7 +90,7 @@ class Chat:
     audit: Audit
     alerts: Alerts
     scanner: TextScanner
-    dialect: OpenAiDialect
+    dialect: Dialect
     policy: ShieldPolicy
     routing: Routing
     costs: ChatCosts
@@ -148,7 +148,7 @@ class Chat:
             sent_seconds = self.clock.monotonic_seconds()
             try:
                 upstream, by = await self.routing.stream(
-                    exchange.sent(), exchange.candidates, exchange.context.traceparent
+                    _sent(exchange), exchange.candidates, exchange.context.traceparent
                 )
             except UpstreamRefused as error:
                 raise await policy.refusal(error) from error
@@ -250,7 +250,7 @@ class Chat:
         """Send the prompt, masked if it has to be, and return the answer."""
         sent_seconds = self.clock.monotonic_seconds()
         try:
-            reply, by = await self.routing.complete(exchange.sent(), exchange.candidates, exchange.context.traceparent)
+            reply, by = await self.routing.complete(_sent(exchange), exchange.candidates, exchange.context.traceparent)
         except UpstreamRefused as error:
             raise await policy.refusal(error) from error
         finally:
@@ -328,6 +328,11 @@ class Chat:
             agent=row.agent,
             direction=row.direction,
         )
+
+
+def _sent(exchange: ChatExchange) -> Prompt:
+    """Return what is sent to the model: the prompt, or what the policy made of it."""
+    return exchange.inbound.changed if exchange.inbound and exchange.inbound.changed else exchange.request.prompt
 
 
 def _may_use(principal: Principal, model: str) -> bool:

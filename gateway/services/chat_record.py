@@ -139,10 +139,6 @@ class ChatExchange:
         providers = self.candidates if self.answer is None else (self.answer.by,)
         return frozenset(word for one in providers for word in (one.id, one.name))
 
-    def sent(self) -> Prompt:
-        """Return what is sent to the model: the prompt, or what the policy made of it."""
-        return self.inbound.changed if self.inbound and self.inbound.changed else self.request.prompt
-
     def reply(self) -> Reply:
         """Return what the client gets of the answer: what the policy made of it, once it was scanned."""
         assert self.answer is not None

@@ -16,10 +16,8 @@ from gateway.clock import Clock
 from gateway.domain.policies import OutboundStream
 from gateway.errors import AccessDenied, GatewayError, UpstreamUnavailable
 from gateway.llm.base import LeafKind, Prompt, Reply, ReplyStream, UpstreamFault
+from gateway.llm.dialect import Dialect, Event, Events, Piece
 from gateway.llm.echo import count_tokens
-from gateway.llm.masking import strings
-from gateway.llm.openai import OpenAiDialect, counted
-from gateway.llm.openai_stream import Assembly, ChunkMaker, Piece, delta_of
 from gateway.services.access_guard import AccessGuard
 from gateway.services.chat_policy import ChatPolicy
 from gateway.services.chat_record import Answer, ChatExchange, ShieldSummary
@@ -29,9 +27,6 @@ from gateway.shield.stream import Released, StreamScanner
 KEEP_ALIVE_SECONDS = 15.0
 _BLOCKED = "content_filter"
 
-Event = Mapping[str, Any] | None
-"""A chunk, or None: nothing may leave yet, and the client should hear that the stream is alive."""
-
 
 def scanner_for(policy: ChatPolicy, prompt: Prompt) -> StreamScanner | None:
     """Return what lets out the text of a reply; None if everything waits for its end.
@@ -39,8 +34,7 @@ def scanner_for(policy: ChatPolicy, prompt: Prompt) -> StreamScanner | None:
     Raises:
         ShieldUnavailable: the shield failed.
     """
-    count = prompt.body.get("n")
-    has_many = isinstance(count, int) and count > 1
+    has_many = policy.dialect.has_many(prompt)
     return None if has_many or policy.policy.outbound_stream is OutboundStream.WHOLE else policy.stream()
 
 
@@ -57,7 +51,7 @@ class ChatStream:
     policy: ChatPolicy
     upstream: ReplyStream
     by: ProviderConnection
-    dialect: OpenAiDialect
+    dialect: Dialect
     access: AccessGuard
     routing: Routing
     clock: Clock
@@ -67,18 +61,16 @@ class ChatStream:
     sent_seconds: float
     scanner: StreamScanner | None
     keep_alive_seconds: float = KEEP_ALIVE_SECONDS
-    _first: list[Event] = field(default_factory=list, init=False)
+    _first: list[Event | None] = field(default_factory=list, init=False)
     _is_settled: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        body = self.exchange.request.prompt.body
-        options = body.get("stream_options")
-        self._wants_usage = isinstance(options, dict) and options.get("include_usage") is True
-        self._assembly = Assembly(self.dialect.max_reply_chars)
-        self._maker: ChunkMaker | None = None
-        self._around: Mapping[str, object] = {}
+        self._assembly = self.dialect.assembly()
+        self._made: Events | None = None  # once the first chunk came
+        self._around: Mapping[str, Any] = {}
         # What was read and is held: channels and numbers of characters; None is a line break between two channels.
         self._held: deque[tuple[str | None, int]] = deque()
+        self._channel: str | None = None  # of the last piece
         self._given: Counter[str] = Counter()
         self._waiting = anyio.CancelScope()
         self._events = self._run()
@@ -94,8 +86,8 @@ class ChatStream:
     def __aiter__(self) -> "ChatStream":
         return self
 
-    async def __anext__(self) -> Event:
-        """Return the next chunk.
+    async def __anext__(self) -> Event | None:
+        """Return the next chunk, or None: nothing may leave yet, and the client should hear of the stream.
 
         Raises:
             GatewayError: the completion broke off, or it could not be scanned or recorded.
@@ -125,7 +117,7 @@ class ChatStream:
             self._note_answer()
             await self.settle_left(self.exchange)
 
-    async def _run(self) -> AsyncGenerator[Event, None]:
+    async def _run(self) -> AsyncGenerator[Event | None, None]:
         exchange = self.exchange
         try:
             was_judged = False
@@ -160,43 +152,42 @@ class ChatStream:
             if isinstance(error, UpstreamUnavailable):
                 self.routing.broke_off(self.by, error)
             await self._fail(error)
-            if not isinstance(error, AccessDenied) or self._maker is None:
+            if not isinstance(error, AccessDenied) or self._made is None:
                 raise
-            for event in self._finished({}, [self._chunks().delta(0, {}, finish_reason=_BLOCKED)]):
+            for event in self._with_verdict(self._made, [self._made.block(0)], {}):
                 yield event
 
-    async def _take(self, chunk: Mapping[str, object]) -> list[Event]:
+    async def _take(self, chunk: Event) -> list[Event]:
         """Take a chunk of the upstream, and return what may leave."""
-        added = self._assembly.take(chunk)
-        events: list[Event] = []
-        if self._maker is None:
-            self._around = await self.policy.around(self._assembly.around)
+        assembly, events = self._assembly, list[Event]()
+        added = assembly.take(chunk)
+        if self._made is None:
+            self._made = self._events_with(await self.policy.around(assembly.around))
             if self.scanner is not None:
-                events.append(self._chunks().delta(0, {"content": ""}))
+                events.append(self._made.text(0, "content", ""))
         for index, piece in added:
             # A second choice that nobody asked for waits for the end, as everything does then.
-            if self.scanner is not None and len(self._assembly.choices) == 1 and index in self._assembly.choices:
-                events += self._let_out(index, piece)
+            if self.scanner is not None and index == 0 and len(assembly.indexes) == 1:
+                events += self._let_out(self._made, self.scanner, piece)
         return events
 
-    def _chunks(self) -> ChunkMaker:
-        if self._maker is None:
-            self._maker = ChunkMaker(self._around, with_usage=self._wants_usage)
-        return self._maker
+    def _events_with(self, around: Mapping[str, Any]) -> Events:
+        self._around = around
+        return self.dialect.events(self.exchange.request.prompt, around)
 
-    def _let_out(self, index: int, piece: Piece) -> Iterator[Event]:
+    def _let_out(self, made: Events, scanner: StreamScanner, piece: Piece) -> Iterator[Event]:
         """Read a piece of text; yield what may leave of all that is held."""
-        assert self.scanner is not None
         text, chars = piece.text, len(piece.text)
-        if self._held and self._held[-1][0] == piece.channel:
-            chars += self._held.pop()[1]
-        elif self._held or self._given:
+        if self._channel not in (None, piece.channel):
             self._held.append((None, 1))
             text = "\n" + text
+        elif self._held:
+            chars += self._held.pop()[1]
+        self._channel = piece.channel
         self._held.append((piece.channel, chars))
-        for released in self.scanner.feed(text):
+        for released in scanner.feed(text):
             for channel, said in self._by_channel(released):
-                yield self._chunks().delta(index, {channel: self.upstream.without_key(said)})
+                yield made.text(0, channel, self.upstream.without_key(said))
 
     def _by_channel(self, released: Released) -> Iterator[tuple[str, str]]:
         """Yield the parts of what was released, each with its channel. What was masked belongs to its first one."""
@@ -216,37 +207,30 @@ class ChatStream:
 
     async def _ending(self) -> list[Event]:
         """Return the last chunks: what was held, the reasons for the end, the usage, and the verdict."""
-        scanned = self.exchange.outbound
+        scanned, body, events = self.exchange.outbound, self.exchange.reply().body, list[Event]()
         assert scanned is not None
-        maker, events = self._chunks(), list[Event]()
-        body = self.exchange.reply().body
+        made = self._made or self._events_with({})
         choices: Any = body["choices"]
         for choice in choices:
-            index, reason = choice["index"], choice["finish_reason"]
-            if scanned.action == "blocked" and (self.scanner is not None or reason == _BLOCKED):
-                events.append(maker.delta(index, {}, finish_reason=_BLOCKED))
+            index, sent = choice["index"], set[str]()
+            if scanned.action == "blocked" and (self.scanner is not None or choice["finish_reason"] == _BLOCKED):
+                events.append(made.block(index))
                 continue
-            delta = delta_of(choice["message"])
             if self.scanner is not None:
-                known = self._assembly.choices[index]
-                for channel in known.texts:
-                    rest = await self.policy.rest(scanned, known.text(channel)[self._given[channel] :])
-                    delta.pop(channel, None)
+                sent.update(self._assembly.channels(index))
+                for channel in self._assembly.channels(index):
+                    given = self._given[channel] if index == 0 else 0
+                    rest = await self.policy.rest(scanned, self._assembly.text(index, channel)[given:])
                     if rest:
-                        events.append(maker.delta(index, {channel: self.upstream.without_key(rest)}))
-            more = {} if self.scanner is not None else {"logprobs": choice["logprobs"]}
-            if delta:
-                events.append(maker.delta(index, delta, **more))
-            told = {name: value for name, value in choice.items() if name not in ("index", "message", "logprobs")}
-            events.append(maker.delta(index, {}, **told))
-        return self._finished(body, events)
+                        events.append(made.text(index, channel, self.upstream.without_key(rest)))
+            events += made.rest(choice, but=sent, with_logprobs=self.scanner is None)
+        return self._with_verdict(made, events, body)
 
-    def _finished(self, body: Mapping[str, Any], events: list[Event]) -> list[Event]:
+    def _with_verdict(self, made: Events, events: list[Event], body: Mapping[str, Any]) -> list[Event]:
         """Add the usage, if the client wants it, and the verdict to the last chunk."""
-        sent, made = self._tokens()
-        tokens = {"prompt_tokens": sent, "completion_tokens": made, "total_tokens": sent + made}
-        usage = body.get("usage") or tokens
-        events += self._chunks().usage(usage)
+        prompt_tokens, reply_tokens = self._tokens()
+        tokens = {"prompt_tokens": prompt_tokens, "completion_tokens": reply_tokens}
+        events += made.usage(body.get("usage") or {**tokens, "total_tokens": prompt_tokens + reply_tokens})
         known = {*self._around, "object", "choices", "usage"}
         late = {name: value for name, value in body.items() if name not in known}
         shield = self.summary()
@@ -256,7 +240,7 @@ class ChatStream:
             "action": shield.action,
             "request_id": self.exchange.context.request_id,
         }
-        return [*events[:-1], {**late, **(events[-1] or {}), "shield": told}]
+        return [*events[:-1], {**late, **events[-1], "shield": told}]
 
     def _reply(self) -> Reply:
         """Return the completion so far."""
@@ -264,14 +248,14 @@ class ChatStream:
 
     def _tokens(self) -> tuple[int, int]:
         """Return the tokens of prompt and completion that the upstream counted, else estimates of what went by."""
-        sent, made = counted(self._assembly.usage or {})
-        if sent is None:
+        prompt_tokens, reply_tokens = self._assembly.tokens()
+        if prompt_tokens is None:
             leaves = self.exchange.request.leaves.texts
-            sent = sum(count_tokens(leaf.text) for leaf in leaves if leaf.kind is LeafKind.CONTENT and not leaf.view)
-        if made is None:
-            choices = self._assembly.choices.values()
-            made = sum(count_tokens(text) for choice in choices for text in strings(choice.message()))
-        return sent, made
+            texts = [leaf.text for leaf in leaves if leaf.kind is LeafKind.CONTENT and not leaf.view]
+            prompt_tokens = sum(map(count_tokens, texts))
+        if reply_tokens is None:
+            reply_tokens = sum(map(count_tokens, self._assembly.texts()))
+        return prompt_tokens, reply_tokens
 
     def _note_answer(self) -> None:
         """Note what came of the upstream and how long it took."""
