@@ -18,6 +18,10 @@ huge {"megabytes"}                                         evil headers       he
 flood, flood bomb, flood declared {"megabytes"}            blanks in chunks; compressed; with a length
 say {"text"}      that; or {"status", "body"}, a JSON body
 leak {"place"}    a made-up secret in one of PLACES
+
+A request with `stream` gets the completion of the mode as server-sent events, cut into pieces of {"piece"} characters
+with {"pause"} seconds between. {"fault"} spoils the stream: die, stall, half, bytes, garbage, gzip, twice, crlf, cr,
+error, no end, empty, json.
 """
 
 import gzip
@@ -153,6 +157,45 @@ def formed(mode, model, request):
     return completion(model, *[message()] * count)
 
 
+def chunks_of(answer, mode):
+    """Yield the chunks of a completion."""
+    piece = mode.get("piece", 5)
+    around = {"id": answer["id"], "created": answer["created"], "model": answer["model"], "system_fingerprint": "fp"}
+    around["object"] = "chat.completion.chunk"
+
+    def chunk(index, delta, finish_reason=None):
+        return {**around, "choices": [{"index": index, "delta": delta, "finish_reason": finish_reason}]}
+
+    for choice in answer["choices"]:
+        index = choice["index"]
+        yield chunk(index, {"role": "assistant", "content": ""})
+        for name, value in choice["message"].items():
+            if name == "tool_calls":
+                for place, call in enumerate(value):
+                    arguments = call["function"]["arguments"]
+                    begun = {**call, "index": place, "function": {**call["function"], "arguments": ""}}
+                    yield chunk(index, {"tool_calls": [begun]})
+                    for begin in range(0, len(arguments), piece):
+                        more = {"index": place, "function": {"arguments": arguments[begin : begin + piece]}}
+                        yield chunk(index, {"tool_calls": [more]})
+            elif isinstance(value, str) and name != "role":
+                for begin in range(0, len(value), piece):
+                    yield chunk(index, {name: value[begin : begin + piece]})
+            elif value is not None and name != "role":
+                yield chunk(index, {name: value})
+        yield chunk(index, {}, choice["finish_reason"])
+    yield {**around, "choices": [], "usage": answer["usage"]}
+
+
+SPOILED = {
+    "die": lambda event: "",
+    "stall": lambda event: "",
+    "half": lambda event: event[: len(event) // 2],
+    "garbage": lambda event: "data: {not json\n\n",
+    "error": lambda event: 'data: {"error": {"message": "The server had an error.", "type": "server_error"}}\n\n',
+}
+
+
 class Handler(socketserver.StreamRequestHandler):
     """One connection, any number of requests."""
 
@@ -209,13 +252,15 @@ class Handler(socketserver.StreamRequestHandler):
             name = "500" if is_first else "normal"
         if name.isdigit():
             return self.error(int(name))
+        if name == "say" and request.get("stream"):
+            return self.stream(completion(model, message(mode.get("text", TEXT))), mode)
         if name == "say":
             answer = completion(model, message(mode.get("text", TEXT)))
             return self.send(mode.get("status", 200), mode.get("body", answer))
         if name in ODD_BODIES:
             return self.send(200, ODD_BODIES[name])
         if name == "leak":
-            return self.leak(mode.get("place", "content"), model)
+            return self.leak(mode.get("place", "content"), model, bool(request.get("stream")))
         if name == "hang":
             time.sleep(3600)
         while name == "hold" and SCRIPT.mode["mode"] == "hold":
@@ -228,6 +273,8 @@ class Handler(socketserver.StreamRequestHandler):
         if name == "huge":
             answer["choices"][0]["message"]["content"] = "lorem ipsum " * (mode.get("megabytes", 20) * 87_382)
         raw = json.dumps(answer).encode()
+        if request.get("stream") and name != "redirect" and mode.get("fault") != "json":
+            return self.stream(answer, mode)
         if name in ("cut", "stall"):
             self.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(raw) + raw[: len(raw) // 2])
             if name == "stall":
@@ -275,14 +322,45 @@ class Handler(socketserver.StreamRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
         return False
 
-    def leak(self, place, model):
+    def leak(self, place, model, mode_streams=False):
         if place == "error":
             return self.send(400, {"error": {"message": "Invalid: " + LEAK, "type": "invalid_request_error"}})
         answer = leaking(place, model)
+        if mode_streams:
+            return self.stream(answer, {})
         if place == "escaped":
             escaped = "".join(f"\\u{ord(letter):04x}" for letter in LEAK)
             return self.send(200, json.dumps(answer).replace(TEXT, escaped).encode())
         return self.send(200, answer, {"x-leak": LEAK, "openai-model": SECRET} if place == "header" else {})
+
+    def stream(self, answer, mode):
+        """Send a completion as events; a fault spoils them in the middle or at the end."""
+        fault, pause_seconds = mode.get("fault"), mode.get("pause", 0)
+        head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n"
+        self.wfile.write((head + "content-encoding: gzip\r\n" * (fault == "gzip") + "\r\n").encode())
+
+        def put(raw):
+            step = 1 if fault == "bytes" else len(raw)
+            for begin in range(0, len(raw), step):
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(raw[begin : begin + step]), raw[begin : begin + step]))
+
+        line = {"crlf": "\r\n", "cr": "\r"}.get(fault, "\n")
+        events = (
+            [] if fault == "empty" else [f"data: {json.dumps(event)}{line}{line}" for event in chunks_of(answer, mode)]
+        )
+        for number, event in enumerate(events):
+            if number == len(events) // 2 and fault in SPOILED:
+                put(SPOILED[fault](event).encode())
+                if fault == "stall":
+                    time.sleep(3600)
+                if fault in ("die", "half"):
+                    return False
+            put(event.encode())
+            time.sleep(pause_seconds)
+        if fault != "no end":
+            put(f"data: [DONE]{line}{line}".encode() * (2 if fault == "twice" else 1))
+        self.wfile.write(b"0\r\n\r\n")
+        return True
 
     def error(self, status):
         text, kind, code = ERRORS.get(status, ("Refused by the script.", "invalid_request_error", None))

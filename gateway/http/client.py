@@ -224,6 +224,7 @@ class IncomingReply:
         self._end_seconds = end_seconds
         self._keep = keep
         self._is_closed = False
+        connection.deadline_seconds = NEVER
 
     async def head(self) -> Reply:
         """Return status and headers, with an empty body. Raises as `read`."""

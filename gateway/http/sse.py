@@ -47,6 +47,7 @@ class EventReader:
         self._lines: list[bytes] = []
         self._size_bytes = 0
         self._is_first = True
+        self._is_return = False
 
     def feed(self, data: bytes) -> list[bytes]:
         """Take the next bytes; return the data of each event that is complete.
@@ -54,11 +55,10 @@ class EventReader:
         Raises:
             EventTooLong: an event is over the limit.
         """
-        data = self._unread + data
-        # Whether a line feed follows a carriage return at the end, only the next bytes tell.
-        held = data[-1:] if data.endswith(b"\r") else b""
-        lines = _LINE_END.split(data.removesuffix(held))
-        self._unread = lines.pop() + held
+        # A carriage return ends a line at once; a line feed that comes behind it later ends no other one.
+        data, is_return = data.removeprefix(b"\n") if self._is_return else data, data.endswith(b"\r")
+        self._is_return = is_return or (self._is_return and not data)
+        *lines, self._unread = _LINE_END.split(self._unread + data)
         found = []
         for line in lines:
             if self._is_first:

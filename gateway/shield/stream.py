@@ -86,7 +86,7 @@ class Openings:
         first, source_first = self._head(text), len(source)
         for runner, low, high in self._places(view, begin):
             subject, least = (source, source_begin) if runner.on_text else (text, begin)
-            found = self._regex(runner).search(subject, max(low, least))
+            found = self._regex(runner).search(subject, max(low, least, len(subject) - runner.reach_chars))
             if found is None or found.start() > high:
                 continue
             if runner.on_text:
