@@ -95,7 +95,7 @@ _CHAT_REQUEST: JsonSchema = {
         "model": {"type": "string", "minLength": 1, "maxLength": 256},
         "messages": {"type": "array", "minItems": 1, "items": _MESSAGE},
         "max_tokens": {"anyOf": [{"type": "integer", "minimum": INT64_LOW, "maximum": INT64_HIGH}, _NULL]},
-        "stream": {"enum": [False, None], "description": "Streaming is not served in v1."},
+        "stream": {"enum": [False, None], "description": "True is served at the base URL /api/v2."},
     },
 )
 _MODEL: JsonSchema = {"type": "object", "required": ["id"], "properties": {"id": _TEXT}}

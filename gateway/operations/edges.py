@@ -44,7 +44,7 @@ OPENAI_OPERATIONS = (
         "chat.completions",
         "POST /api/v1/chat/completions",
         Scope.CHAT_COMPLETIONS,
-        "Complete a chat, OpenAI-compatible. Prompt and reply are scanned; `stream: true` is not served in v1.",
+        "Complete a chat, OpenAI-compatible. Prompt and reply are scanned. `stream: true` is served at `/api/v2`.",
         is_openai=True,
         body_setting="max_chat_body_bytes",
         fails=(

@@ -41,13 +41,14 @@ class ScriptedChat:
     def dialect(self) -> "ScriptedChat":
         return self
 
-    def read(self, body: object, raw: bytes) -> object:
+    def read(self, body: object, raw: bytes, *, may_stream: bool) -> object:
+        assert not may_stream
         self.threads.append(threading.current_thread() is threading.main_thread())
-        return body
+        return SimpleNamespace(prompt=SimpleNamespace(is_streamed=False), body=body)
 
-    async def complete(self, who: object, body: object, context: object) -> ChatAnswer:
+    async def complete(self, who: object, read: Any, context: object) -> ChatAnswer:
         assert (who, context) == (WHO, CONTEXT)
-        self.bodies.append(body)
+        self.bodies.append(read.body)
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer

@@ -110,7 +110,7 @@ async def test_call_over_the_rate_limit_is_429_until_the_window_frees_one(house:
 
 async def test_unknown_path_is_404_with_and_without_a_key(house: Any) -> None:
     for key in (None, "nope", ALL):
-        for path in ("/api/v1/no-such", "/api/v1", "/no-such", "/api/v1/shield/scan/", "/api/v2/alerts"):
+        for path in ("/api/v1/no-such", "/api/v1", "/no-such", "/api/v1/shield/scan/", "/api/v3/alerts"):
             reply = await house.ask("GET", path, key=key)
             assert (reply.status, reply.code) == (404, "not_found")
     assert house.authentication.asked == []

@@ -91,8 +91,8 @@ async def test_a_policy_lives_its_whole_life(site: Site) -> None:
     made = await site.policy("lab", mode="observe", category_actions={"pii": "redact"})
     assert made == {
         "id": made["id"], "name": "lab", "mode": "observe", "block_score": 60, "review_score": 25,
-        "category_actions": {"pii": "redact"}, "unscannable": "allow", "outbound": "block", "tool_injection": True,
-        "capture": "none", "capture_days": 7,
+        "category_actions": {"pii": "redact"}, "unscannable": "allow", "outbound": "block",
+        "outbound_stream": "held", "tool_injection": True, "capture": "none", "capture_days": 7,
         "created_at": made["created_at"], "created_by": "local", "version": 1,
     }  # fmt: skip
     assert (await site.ask("GET", "/api/policies"))["data"] == [made]

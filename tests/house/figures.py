@@ -19,10 +19,10 @@ from house.source import ROOT, Source, sources
 
 # (ceiling, target) by figure.
 LIMITS = {
-    "lines without shield": (36_500, 43_000),
+    "lines without shield": (37_600, 43_000),
     "files without shield": (260, 280),
-    "lines of shield": (6_000, 5_900),
-    "files of shield": (32, 32),
+    "lines of shield": (6_360, 6_500),
+    "files of shield": (34, 34),
     "median lines of a file without shield": (134, 130),
     "p95 lines of a function": (27, 30),
     "import circles": (0, 0),

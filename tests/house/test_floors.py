@@ -45,6 +45,8 @@ KNOW_HTTP = (
     "gateway.compose",
     "gateway.app",
     "gateway.llm.upstream",
+    "gateway.llm.reply_stream",
+    "gateway.llm.faults",
     "gateway.outputs.webhook",
     "gateway.http",
 )
