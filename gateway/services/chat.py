@@ -144,7 +144,7 @@ class Chat:
         exchange = ChatExchange(principal, context, request, self.clock.monotonic_seconds())
         async with self._recorded(exchange):
             policy = await self._admitted(exchange)
-            scanner = scanner_for(policy, request.prompt)
+            scanner = await scanner_for(policy, request.prompt)
             sent_seconds = self.clock.monotonic_seconds()
             try:
                 upstream, by = await self.routing.stream(

@@ -106,9 +106,9 @@ class ChatPolicy:
         captured = await self.captures.of_leaves(leaves.texts, Direction.OUTBOUND, self.policy)
         return replace(scanned, captured=captured)
 
-    def stream(self) -> StreamScanner:
+    async def stream(self) -> StreamScanner:
         """Return what lets out the text of a reply while it grows. Raises ShieldUnavailable: the shield failed."""
-        return self.scanner.stream(None if self.policy.mode is ShieldMode.OBSERVE else self.policy.scoring)
+        return await self.scanner.stream(None if self.policy.mode is ShieldMode.OBSERVE else self.policy.scoring)
 
     async def rest(self, scanned: Scanned[Reply], text: str) -> str:
         """Return what may leave of the end of a text, the beginning of which has left."""

@@ -6,7 +6,7 @@ for the end. Where a policy or a request for several choices asks for it, everyt
 """
 
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,14 +28,14 @@ KEEP_ALIVE_SECONDS = 15.0
 _BLOCKED = "content_filter"
 
 
-def scanner_for(policy: ChatPolicy, prompt: Prompt) -> StreamScanner | None:
+async def scanner_for(policy: ChatPolicy, prompt: Prompt) -> StreamScanner | None:
     """Return what lets out the text of a reply; None if everything waits for its end.
 
     Raises:
         ShieldUnavailable: the shield failed.
     """
     has_many = policy.dialect.has_many(prompt)
-    return None if has_many or policy.policy.outbound_stream is OutboundStream.WHOLE else policy.stream()
+    return None if has_many or policy.policy.outbound_stream is OutboundStream.WHOLE else await policy.stream()
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -63,6 +63,8 @@ class ChatStream:
     keep_alive_seconds: float = KEEP_ALIVE_SECONDS
     _first: list[Event | None] = field(default_factory=list, init=False)
     _is_settled: bool = field(default=False, init=False)
+    _is_over: bool = field(default=False, init=False)
+    _was_judged: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self._assembly = self.dialect.assembly()
@@ -120,21 +122,13 @@ class ChatStream:
     async def _run(self) -> AsyncGenerator[Event | None, None]:
         exchange = self.exchange
         try:
-            was_judged = False
-            while exchange.outbound is None:
-                is_waiting, chunk = True, None
-                while is_waiting:
-                    with anyio.move_on_after(self.keep_alive_seconds) as self._waiting:
-                        chunk = await self.upstream.next()
-                        is_waiting = False
-                    if is_waiting:
-                        yield None
-                if chunk is None:
-                    break
-                for event in await self._take(chunk):
+            for first in await self._first_events():
+                yield first
+            while not self._is_over and exchange.outbound is None:
+                for event in await self._next_events():
                     yield event
-                if self.scanner is not None and self.scanner.is_stopped and not was_judged:
-                    was_judged = True
+                if self._is_to_judge():
+                    self._was_judged = True
                     scanned = await self.policy.outbound(self._reply())
                     exchange.outbound = scanned if scanned.action == "blocked" else None
             self.upstream.close()
@@ -146,37 +140,59 @@ class ChatStream:
                 exchange.outbound = await self.policy.outbound(self._reply())
             last = await self._ending()
             await self._settle()
-            for event in last:
-                yield event
+            for chunk in last:
+                yield chunk
         except GatewayError as error:
             if isinstance(error, UpstreamUnavailable):
                 self.routing.broke_off(self.by, error)
             await self._fail(error)
             if not isinstance(error, AccessDenied) or self._made is None:
                 raise
-            for event in self._with_verdict(self._made, [self._made.block(0)], {}):
-                yield event
+            for chunk in self._with_verdict(self._made, [self._made.block(0)], {}):
+                yield chunk
 
-    async def _take(self, chunk: Event) -> list[Event]:
-        """Take a chunk of the upstream, and return what may leave."""
-        assembly, events = self._assembly, list[Event]()
-        added = assembly.take(chunk)
-        if self._made is None:
-            self._made = self._events_with(await self.policy.around(assembly.around))
-            if self.scanner is not None:
-                events.append(self._made.text(0, "content", ""))
+    def _is_to_judge(self) -> bool:
+        """Tell whether something was found that may block the reply before its end."""
+        return self.scanner is not None and self.scanner.is_stopped and not self._was_judged
+
+    async def _first_events(self) -> list[Event]:
+        """Read the first chunk, and return the first of what the client gets."""
+        chunk = await self.upstream.next()
+        if chunk is None:
+            self._is_over = True
+            return []
+        added = self._assembly.take(chunk)
+        made = self._made = self._events_with(await self.policy.around(self._assembly.around))
+        return [] if self.scanner is None else [made.text(0, "content", ""), *self._let_out(added)]
+
+    async def _next_events(self) -> Sequence[Event | None]:
+        """Read until something may leave, the shield has to judge, or the client should hear of the stream."""
+        with anyio.move_on_after(self.keep_alive_seconds) as self._waiting:
+            while not self._is_to_judge():
+                chunk = await self.upstream.next()
+                if chunk is None:
+                    self._is_over = True
+                    return []
+                if events := [*self._let_out(self._assembly.take(chunk))]:
+                    return events
+            return []
+        return [None]
+
+    def _let_out(self, added: Sequence[tuple[int, Piece]]) -> Iterator[Event]:
+        """Read pieces of text; yield what may leave of all that is held."""
         for index, piece in added:
             # A second choice that nobody asked for waits for the end, as everything does then.
-            if self.scanner is not None and index == 0 and len(assembly.indexes) == 1:
-                events += self._let_out(self._made, self.scanner, piece)
-        return events
+            if self.scanner is not None and index == 0 and len(self._assembly.indexes) == 1:
+                assert self._made is not None
+                for channel, said in self._released(self.scanner, piece):
+                    yield self._made.text(0, channel, self.upstream.without_key(said))
 
     def _events_with(self, around: Mapping[str, Any]) -> Events:
         self._around = around
         return self.dialect.events(self.exchange.request.prompt, around)
 
-    def _let_out(self, made: Events, scanner: StreamScanner, piece: Piece) -> Iterator[Event]:
-        """Read a piece of text; yield what may leave of all that is held."""
+    def _released(self, scanner: StreamScanner, piece: Piece) -> Iterator[tuple[str, str]]:
+        """Read a piece of text; yield what may leave, each part with its channel."""
         text, chars = piece.text, len(piece.text)
         if self._channel not in (None, piece.channel):
             self._held.append((None, 1))
@@ -186,8 +202,7 @@ class ChatStream:
         self._channel = piece.channel
         self._held.append((piece.channel, chars))
         for released in scanner.feed(text):
-            for channel, said in self._by_channel(released):
-                yield made.text(0, channel, self.upstream.without_key(said))
+            yield from self._by_channel(released)
 
     def _by_channel(self, released: Released) -> Iterator[tuple[str, str]]:
         """Yield the parts of what was released, each with its channel. What was masked belongs to its first one."""

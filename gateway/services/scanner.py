@@ -97,16 +97,19 @@ class TextScanner:
             # The cause is kept for the log. Its message may quote the text, so it is not repeated here.
             raise ShieldUnavailable("The shield could not scan the text; try again.", retry_after_seconds=1) from error
 
-    def stream(self, policy: Policy | None) -> StreamScanner:
+    async def stream(self, policy: Policy | None) -> StreamScanner:
         """Return what lets out a reply while it grows, as `Shield.stream` says.
 
         Raises:
-            ShieldUnavailable: the shield failed.
+            ShieldUnavailable: the shield failed. Shed: no thread was free in time.
         """
         try:
             if self._rules is not None:
                 self._rules.apply()
-            return self._shield.stream(policy)
+            # For a policy that is new here, hundreds of regexes are made.
+            return await self._long.run(self._shield.stream, policy)
+        except Shed:
+            raise
         except Exception as error:
             raise ShieldUnavailable("The shield could not scan the text; try again.", retry_after_seconds=1) from error
 

@@ -10,7 +10,8 @@ several words (letters spaced out, text encoded line by line) is found only then
 """
 
 import re
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable
 from typing import NamedTuple
 
 from gateway.shield.detections import Direction, ScanResult, Severity, mask, merged
@@ -25,7 +26,7 @@ HELD_POINTS = 25
 """A match worth this is held, or one that blocks by itself. Those worth less may leave: they block only together."""
 MOST_HELD_CHARS = 4_096
 """Where more has to be held, the rest of the text waits for its end."""
-STEP_CHARS = 32
+STEP_CHARS = 40
 """So many characters are looked at together."""
 # What stands before the text that is held is read with it: no gate and no look behind reaches further.
 _CONTEXT_CHARS = 80
@@ -40,7 +41,7 @@ _DIGITS = str.maketrans("123456789", "000000000")
 class Openings:
     """The patterns whose matches are held under a policy, and where a text may end within one of them."""
 
-    __slots__ = ("_anywhere", "_brief", "_heads", "_is_held", "_longest_head", "_matcher", "_policy", "_regexes")
+    __slots__ = ("_brief", "_everywhere", "_heads", "_is_held", "_longest_head", "_matcher", "_policy", "_regexes")
 
     def __init__(self, layout: Layout, matcher: Matcher, policy: Policy, brief: Callable[[int], Brief | None]) -> None:
         """brief: returns the rule of a plan as it counts in replies, None for one that does not."""
@@ -50,7 +51,12 @@ class Openings:
         self._is_held: dict[int, bool] = {}
         self._regexes: dict[int, re.Pattern[str]] = {}
         numbers = [number for how in ("before", "digits", "unseen") for number in layout.numbers(how)]
-        self._anywhere = [runner for runner in map(matcher.runner, numbers) if self._holds(runner)]
+        runners = [runner for runner in map(matcher.runner, numbers) if self._holds(runner)]
+        # What may begin before its first literal is sought everywhere: in the normalized text, and in the text as sent.
+        self._everywhere = [
+            compile_regex("|".join(self._source(one) for one in runners if one.on_text is on_text) or "(?!)")
+            for on_text in (False, True)
+        ]
         words = [
             written(index, word)
             for index in ("words", "beyond")
@@ -76,15 +82,18 @@ class Openings:
         points = points_of(category, severity, self._policy)
         return points >= min(HELD_POINTS, self._policy.block_at) or self.masks(category)
 
-    def first(self, view: View, begin: int) -> int:
+    def first(self, view: View, begin: int, tried: int) -> int:
         """Return where the first match begins that `view` ends within, a place of its source; its end if none does.
 
-        begin: no match begins before it, a place of the normalized text.
+        begin: no match begins before it, a place of the normalized text. tried: where the text ended before, when no
+        match had begun before that.
         """
         text, source = view.text, view.source
-        source_begin = view.position(begin) if begin < len(text) else len(source)
+        source_begin, source_tried = (view.position(at) if at < len(text) else len(source) for at in (begin, tried))
         first, source_first = self._head(text), len(source)
-        for runner, low, high in self._places(view, begin):
+        for runner, low, high in self._matcher.leads(view, begin, Direction.OUTBOUND):
+            if not self._holds(runner):
+                continue
             subject, least = (source, source_begin) if runner.on_text else (text, begin)
             found = self._regex(runner).search(subject, max(low, least, len(subject) - runner.reach_chars))
             if found is None or found.start() > high:
@@ -93,15 +102,12 @@ class Openings:
                 source_first = min(source_first, found.start())
             else:
                 first = min(first, found.start())
+        of_text, of_source = self._everywhere
+        if found := of_text.search(text, tried):
+            first = min(first, found.start())
+        if found := of_source.search(source, source_tried):
+            source_first = min(source_first, found.start())
         return min(source_first, view.position(first) if first < len(text) else len(source))
-
-    def _places(self, view: View, begin: int) -> Iterator[tuple[Runner, int, int]]:
-        """Yield patterns, and the first and last place where a match of each may have begun."""
-        for runner, low, high in self._matcher.leads(view, begin, Direction.OUTBOUND):
-            if self._holds(runner):
-                yield runner, low, high
-        for runner in self._anywhere:
-            yield runner, 0, len(view.source)
 
     def _head(self, text: str) -> int:
         """Return where the beginning of a literal begins that the text ends in; a whole word is held anyway."""
@@ -113,8 +119,11 @@ class Openings:
     def _regex(self, runner: Runner) -> re.Pattern[str]:
         found = self._regexes.get(runner.number)
         if found is None:
-            found = self._regexes[runner.number] = compile_regex(unfinished(self._matcher.source(runner.number)))
+            found = self._regexes[runner.number] = compile_regex(self._source(runner))
         return found
+
+    def _source(self, runner: Runner) -> str:
+        return unfinished(self._matcher.source(runner.number))
 
 
 class Released(NamedTuple):
@@ -127,7 +136,7 @@ class Released(NamedTuple):
 class StreamScanner:
     """Reads one reply piece by piece. is_stopped: nothing more is let out, since something was found that may block."""
 
-    __slots__ = ("_begin", "_fresh_chars", "_normalize", "_openings", "_scan", "_text", "is_stopped")
+    __slots__ = ("_begin", "_fresh_chars", "_normalize", "_openings", "_scan", "_text", "_tried", "is_stopped")
 
     def __init__(
         self, openings: Openings | None, normalize: Callable[[str], View], scan: Callable[[str], ScanResult]
@@ -139,6 +148,7 @@ class StreamScanner:
         self._normalize = normalize
         self._text = ""  # the end of what was let out, and from `_begin` on what is held
         self._begin = 0
+        self._tried = 0  # no unfinished match begins before it
         self._fresh_chars = 0
 
     def feed(self, piece: str) -> list[Released]:
@@ -160,7 +170,7 @@ class StreamScanner:
             place = stop
         released += [Released(end - place, text[place:end])] if place < end else []
         kept = max(0, end - _CONTEXT_CHARS)
-        self._text, self._begin = text[kept:], end - kept
+        self._text, self._begin, self._tried = text[kept:], end - kept, max(self._tried, end) - kept
         return released
 
     def _settled(self) -> tuple[int, list[tuple[int, int]]]:
@@ -171,11 +181,12 @@ class StreamScanner:
         if end <= begin or openings is None:
             return end, []
         view = self._normalize(text)
-        low, high = 0, len(view.text)
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (middle + 1, high) if view.position(middle) < begin else (low, middle)
-        end = min(end, openings.first(view, low))
+        offsets = range(len(view.text))
+        low, tried = (bisect_left(offsets, place, key=view.position) for place in (begin, self._tried))
+        first = openings.first(view, low, tried)
+        # A match that had not begun by now begins behind what was read, or where the first one does.
+        self._tried = min(first, len(text))
+        end = min(end, first)
         masks = []
         for found in self._scan(text).detections:
             if not openings.holds(found.category, found.severity):
