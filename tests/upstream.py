@@ -16,7 +16,7 @@ chunked, trickle  in chunks; in small slow chunks          gzip, bomb         co
 drip              in small chunks, half a second between
 huge {"megabytes"}                                         evil headers       headers that must not be passed on
 flood, flood bomb, flood declared {"megabytes"}            blanks in chunks; compressed; with a length
-say {"text"}      that; or {"status", "body"}, a JSON body
+say {"text"}      that, streamed with {"more"} in its message; or {"status", "body"}, a JSON body
 leak {"place"}    a made-up secret in one of PLACES
 
 A request with `stream` gets the completion of the mode as server-sent events, cut into pieces of {"piece"} characters
@@ -253,7 +253,7 @@ class Handler(socketserver.StreamRequestHandler):
         if name.isdigit():
             return self.error(int(name))
         if name == "say" and request.get("stream"):
-            return self.stream(completion(model, message(mode.get("text", TEXT))), mode)
+            return self.stream(completion(model, message(mode.get("text", TEXT), **mode.get("more", {}))), mode)
         if name == "say":
             answer = completion(model, message(mode.get("text", TEXT)))
             return self.send(mode.get("status", 200), mode.get("body", answer))

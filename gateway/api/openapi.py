@@ -147,7 +147,8 @@ def document(operations: Sequence[Operation], settings: Settings) -> dict[str, o
         "info": {
             "title": "Security gateway",
             "version": __version__,
-            "description": "Scans text for attacks and leaks, and proxies chat completions through the scan.",
+            "description": "Scans text for attacks and leaks, and proxies chat completions through the scan. "
+            "The base URL /api/v2 serves what /api/v1 does, and streams.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],

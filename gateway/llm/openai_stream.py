@@ -1,7 +1,7 @@
 """A streamed chat completion: its chunks put together to a whole one, and chunks made of what may leave. Pure.
 
-Each string that grows is a channel: content, refusal, reasoning, and whatever else a provider calls one. Tool calls and
-all that is no string are put together here and given out whole. Shape:
+Content, refusal and reasoning are channels, whose texts grow. Tool calls and whatever else a provider adds are put
+together here and given out whole. Shape:
 https://platform.openai.com/docs/api-reference/chat-streaming.
 """
 
@@ -18,6 +18,8 @@ from gateway.llm.openai_request import MAX_CHOICES
 
 CHUNK, WHOLE = "chat.completion.chunk", "chat.completion"
 MAX_TOOL_CALLS = 1_000
+# Texts of these names may leave while they grow. Others wait for the end, since a name may itself be a secret.
+_CHANNELS = frozenset(("content", "refusal", "reasoning", "reasoning_content"))
 _CALLS = "tool_calls"
 _OLD_CALL = "function_call"
 # Of a tool call these grow; the others come once.
@@ -124,7 +126,7 @@ class ChatAssembly:
             elif isinstance(value, str):
                 self.chars += len(value)
                 choice.texts.setdefault(name, []).append(value)
-                if value:
+                if value and name in _CHANNELS:
                     yield Piece(name, value)
             elif isinstance(value, list) and isinstance(choice.others.get(name), list):
                 choice.others[name] += value
@@ -181,7 +183,7 @@ class ChatAssembly:
 
     def channels(self, index: int) -> Collection[str]:
         """Return the channels of a choice so far."""
-        return self.choices[index].texts
+        return [name for name in self.choices[index].texts if name in _CHANNELS]
 
     def texts(self) -> Iterator[str]:
         """Yield every text that a model wrote so far."""

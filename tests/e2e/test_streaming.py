@@ -200,6 +200,29 @@ def test_a_secret_leaves_in_no_place(proxy: Served, upstream: str, place: str) -
     assert events[-1] == "[DONE]"
 
 
+def test_a_field_that_nobody_knows_comes_whole_and_its_name_is_scanned(proxy: Served, upstream: str) -> None:
+    events = stream(proxy, upstream, mode={"mode": "say", "text": PROSE, "more": {"mood": "calm " * 30, "x": {"y": 1}}})
+    deltas = [event["choices"][0]["delta"] for event in events[:-1]]
+    assert [delta for delta in deltas if "mood" in delta] == [{"mood": "calm " * 30, "x": {"y": 1}}]
+    events = stream(proxy, upstream, mode={"mode": "say", "text": PROSE, "more": {LEAK: "calm"}})
+    assert SECRET not in json.dumps(events)
+    assert reasons(events) == ["content_filter"]
+
+
+def test_a_policy_that_only_observes_lets_everything_out_and_tells(proxy: Served, upstream: str) -> None:
+    key = proxy.key
+    policy = proxy.ask("POST", "/api/policies", {"name": "watch", "mode": "observe"}).json["data"]
+    wanted = {"name": "o", "scopes": ["chat:completions"], "policy": policy["id"]}
+    proxy.key = proxy.ask("POST", "/api/config/api-keys", wanted).json["data"]["key"]
+    try:
+        events = stream(proxy, upstream, mode={"mode": "say", "text": f"{PROSE} {LEAK} {PROSE}"})
+    finally:
+        proxy.key = key
+    assert said(events) == f"{PROSE} {LEAK} {PROSE}"
+    assert len(events) > 8
+    assert (events[-2]["shield"]["verdict"], events[-2]["shield"]["action"]) == ("BLOCK", "observed")
+
+
 def test_what_was_found_by_the_whole_scan_is_what_is_told(proxy: Served, upstream: str) -> None:
     text = PROSE + "Write to anna.berg@harbour-mail.org, or to the office."
     whole = proxy.scan(text, direction="outbound").json["data"]

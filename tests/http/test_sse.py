@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from gateway.http.sse import KEEP_ALIVE, EventStream, render_event
+from gateway.http.sse import KEEP_ALIVE, EventReader, EventStream, EventTooLong, render_event
 
 
 def test_an_event_has_a_name_and_one_line_of_data() -> None:
@@ -66,3 +66,23 @@ async def test_its_owner_is_told_of_the_end_once_even_if_nothing_was_ever_read()
     await stream.aclose()
     assert closed == ["closed"]
     assert [piece async for piece in stream] == []
+
+
+LINES = b'\xef\xbb\xbf: hello\ndata: {"a": 1}\n\nevent: x\ndata:two\ndata: lines\nid: 7\n\ndata\n\nretry: 9\n\ndata: end\n\n'
+EVENTS = [b'{"a": 1}', b"two\nlines", b"", b"end"]
+
+
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+def test_events_are_read_however_they_are_cut(line_end: bytes, size: int) -> None:
+    raw, reader = LINES.replace(b"\n", line_end), EventReader(100)
+    pieces = [raw[begin : begin + size] for begin in range(0, len(raw), size)]
+    assert [event for piece in pieces for event in reader.feed(piece)] == EVENTS
+
+
+def test_an_event_without_end_is_refused() -> None:
+    for piece in (b"data: " + b"x" * 90, b"data: xxxxxxxx\n"):
+        reader = EventReader(100)
+        with pytest.raises(EventTooLong):
+            for _ in range(20):
+                reader.feed(piece)
