@@ -10,7 +10,7 @@ from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
 from gateway.clock import SystemClock
 from gateway.compose import open_gateway
-from gateway.http.messages import Headers, Request
+from gateway.http.messages import Headers, Request, Response
 from gateway.log import Log
 from gateway.settings import Settings
 
@@ -27,6 +27,11 @@ class Site:
 
     async def ask(self, method: str, target: str, body: object = None, *, key: str = "", **more: str) -> Any:
         """Return the JSON of the answer with its `status` and `headers`. more: headers, with _ for -."""
+        response = await self.answer(method, target, body, key=key, **more)
+        return json.loads(response.body) | {"status_code": response.status, "headers": dict(response.headers)}
+
+    async def answer(self, method: str, target: str, body: object = None, *, key: str = "", **more: str) -> Response:
+        """Return the answer as the server would send it."""
         path, _, query = target.partition("?")
         fields = {"host": "127.0.0.1:5001"} | ({} if body is None else {"content-type": "application/json"})
         fields |= ({"x-service-key": key} if key else {}) | {
@@ -34,8 +39,7 @@ class Site:
         }
         raw = b"" if body is None else json.dumps(body).encode()
         request = Request(method, path, query, Headers(fields), raw, "127.0.0.1", False, 0.0)
-        response = await self.dispatch.handle(request)
-        return json.loads(response.body) | {"status_code": response.status, "headers": dict(response.headers)}
+        return await self.dispatch.handle(request)
 
     async def get(self, target: str) -> Any:
         """Return the `data` of an answer that must be good."""

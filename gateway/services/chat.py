@@ -18,7 +18,7 @@ from gateway.domain.access_list import Subject
 from gateway.domain.audit import AuditEvent, Outcome
 from gateway.domain.budgets import Spender
 from gateway.domain.globs import glob
-from gateway.domain.policies import ShieldPolicy
+from gateway.domain.policies import OutboundStream, ShieldPolicy
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import Source
 from gateway.domain.traffic import TrafficRow
@@ -145,6 +145,7 @@ class Chat:
         async with self._recorded(exchange):
             policy = await self._admitted(exchange)
             scanner = await scanner_for(policy, request.prompt)
+            exchange.outbound_stream = OutboundStream.WHOLE if scanner is None else OutboundStream.HELD
             sent_seconds = self.clock.monotonic_seconds()
             try:
                 upstream, by = await self.routing.stream(

@@ -13,6 +13,7 @@ from typing import Any
 from gateway.domain.agents import AgentSource
 from gateway.domain.alerts import AlertSource
 from gateway.domain.budgets import Usage
+from gateway.domain.policies import OutboundStream
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import AccessDenied, GatewayError, status_of
@@ -80,7 +81,7 @@ class ChatExchange:
 
     started_seconds: monotonic. candidates: who may answer, the best first. reservation: what is taken from budgets.
     upstream_seconds: the part of the time that was the model's; None while the prompt was not sent. error, is_gone: why
-    there is no completion; the client may have left.
+    there is no completion; the client may have left. outbound_stream: how a streamed reply leaves.
     """
 
     principal: Principal
@@ -95,6 +96,7 @@ class ChatExchange:
     outbound: Scanned[Reply] | None = None
     error: GatewayError | None = None
     is_gone: bool = False
+    outbound_stream: OutboundStream | None = None
 
     @property
     def code(self) -> str | None:
@@ -253,6 +255,8 @@ def audit_details(exchange: ChatExchange, row: TrafficRow) -> Mapping[str, objec
     details |= {"sha256": row.text_sha256, "chars": row.text_chars}
     if exchange.principal.policy is not None:
         details["policy"] = exchange.principal.policy
+    if exchange.outbound_stream is not None:
+        details["outbound_stream"] = exchange.outbound_stream
     if exchange.has_key:
         details["provider_key_masked"] = True
     if exchange.denied_by is not None:

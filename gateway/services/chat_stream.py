@@ -60,7 +60,7 @@ class ChatStream:
     answer: Callable[[ChatExchange, Reply, ProviderConnection], Answer]
     sent_seconds: float
     scanner: StreamScanner | None
-    keep_alive_seconds: float = KEEP_ALIVE_SECONDS
+    keep_alive_seconds: float = field(default_factory=lambda: KEEP_ALIVE_SECONDS)
     _first: list[Event | None] = field(default_factory=list, init=False)
     _is_settled: bool = field(default=False, init=False)
     _is_over: bool = field(default=False, init=False)

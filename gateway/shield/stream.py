@@ -26,6 +26,8 @@ HELD_POINTS = 25
 """A match worth this is held, or one that blocks by itself. Those worth less may leave: they block only together."""
 MOST_HELD_CHARS = 4_096
 """Where more has to be held, the rest of the text waits for its end."""
+LONGEST_PIECE_CHARS = 16_384
+"""After a longer piece, which would keep other callers waiting, the rest of the text waits for its end, too."""
 STEP_CHARS = 40
 """So many characters are looked at together."""
 # What stands before the text that is held is read with it: no gate and no look behind reaches further.
@@ -41,7 +43,10 @@ _DIGITS = str.maketrans("123456789", "000000000")
 class Openings:
     """The patterns whose matches are held under a policy, and where a text may end within one of them."""
 
-    __slots__ = ("_brief", "_everywhere", "_heads", "_is_held", "_longest_head", "_matcher", "_policy", "_regexes")
+    __slots__ = (
+        "_brief", "_everywhere", "_heads", "_is_held", "_longest_head", "_matcher", "_policy", "_reach_chars",
+        "_regexes",
+    )  # fmt: skip
 
     def __init__(self, layout: Layout, matcher: Matcher, policy: Policy, brief: Callable[[int], Brief | None]) -> None:
         """brief: returns the rule of a plan as it counts in replies, None for one that does not."""
@@ -57,6 +62,7 @@ class Openings:
             compile_regex("|".join(self._source(one) for one in runners if one.on_text is on_text) or "(?!)")
             for on_text in (False, True)
         ]
+        self._reach_chars = max((runner.reach_chars for runner in runners), default=0)
         words = [
             written(index, word)
             for index in ("words", "beyond")
@@ -103,9 +109,9 @@ class Openings:
             else:
                 first = min(first, found.start())
         of_text, of_source = self._everywhere
-        if found := of_text.search(text, tried):
+        if found := of_text.search(text, max(tried, len(text) - self._reach_chars)):
             first = min(first, found.start())
-        if found := of_source.search(source, source_tried):
+        if found := of_source.search(source, max(source_tried, len(source) - self._reach_chars)):
             source_first = min(source_first, found.start())
         return min(source_first, view.position(first) if first < len(text) else len(source))
 
@@ -153,6 +159,7 @@ class StreamScanner:
 
     def feed(self, piece: str) -> list[Released]:
         """Take the next piece of the text; return what may leave now, masked where the policy says so."""
+        self.is_stopped |= len(piece) > LONGEST_PIECE_CHARS
         if self.is_stopped:
             return []
         self._text += piece

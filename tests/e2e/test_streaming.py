@@ -322,6 +322,12 @@ def test_a_stream_of_another_form_is_passed_on(proxy: Served, upstream: str, fau
     assert events.count("[DONE]") == 1
 
 
+def test_an_answer_over_the_limit_breaks_off(proxy: Served, upstream: str) -> None:
+    events = stream(proxy, upstream, mode={"mode": "huge", "megabytes": 50, "piece": 200_000})
+    assert events[-1]["error"]["code"] == "upstream_unavailable"
+    assert "[DONE]" not in events
+
+
 # Clients that misbehave.
 
 
