@@ -47,7 +47,7 @@ def archive_path() -> str | None:
     return path
 
 
-_ROOT = archive_path() or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = archive_path() or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 @cache
@@ -61,7 +61,7 @@ def read(name: str) -> bytes:
 
 
 def _read(name: str) -> bytes:
-    data: bytes = globals()["__loader__"].get_data(os.path.join(_ROOT, *name.split("/")))
+    data: bytes = globals()["__loader__"].get_data(os.path.join(ROOT, *name.split("/")))
     return data
 
 
@@ -70,7 +70,7 @@ def names(folder: str) -> tuple[str, ...]:
     about = manifest()
     if about is not None:
         return tuple(sorted(name.removeprefix(f"{folder}/") for name in about.members if name.startswith(f"{folder}/")))
-    top = os.path.join(_ROOT, *folder.split("/"))
+    top = os.path.join(ROOT, *folder.split("/"))
     found = (os.path.join(path, name) for path, _, files in os.walk(top) for name in files)
     return tuple(sorted(os.path.relpath(path, top).replace(os.sep, "/") for path in found))
 
@@ -138,7 +138,7 @@ def load_native(wish: str | None) -> NativeReport:
         return _without_native(None, (("native", "not wanted"),))
     about = manifest()
     if about is None:
-        return NativeReport("installed", None, (("installed", "a checkout uses the installed package"),))
+        return NativeReport("installed", None, (("installed", "outside an archive the installed package is used"),))
     member = f"_native/{_libc()}/{MODULE}{EXTENSION_SUFFIXES[0]}"
     if member not in about.members:
         return _without_native(None, (("native", f"none in this archive for {EXTENSION_SUFFIXES[0]}"),))

@@ -70,7 +70,7 @@ def _version(options: argparse.Namespace, console: Console) -> int:
         console.print_json(about)
     else:
         console.print(f"gateway {__version__}")
-        console.print(f"archive SHA-256: {about['archive_sha256'] or 'none, this is a checkout'}")
+        console.print(f"archive SHA-256: {about['archive_sha256'] or 'none, this runs from a folder'}")
         console.print(f"Python {about['python']}, matcher: {about['matcher']}")
     return OK
 
@@ -99,7 +99,7 @@ def _doctor(options: argparse.Namespace, console: Console) -> int:
 
 def _check_program(console: Console) -> list[Finding]:
     about = bundle.manifest()
-    where = f"archive {bundle.archive_path()}" if about else "a checkout"
+    where = f"archive {bundle.archive_path()}" if about else f"the folder {bundle.ROOT}"
     found = [Finding("python", True, f"{PYTHON}, {sys.platform}, running from {where}")]
     if about is not None:
         found.append(_check_byte_code(about.bytecode))
@@ -213,7 +213,7 @@ def _openapi(options: argparse.Namespace, console: Console) -> int:
 def _verify(options: argparse.Namespace, console: Console) -> int:
     path = options.file or bundle.archive_path()
     if path is None:
-        raise SetupError("this is a checkout: name the archive to verify")
+        raise SetupError("this runs from a folder: name the archive to verify")
     # Nothing of the archive is run, imported or unmarshalled.
     try:
         with open(path, "rb") as file:

@@ -39,7 +39,10 @@ def read_once(name: str) -> bytes:
     """
     # zipimport and the loader of a folder both read files beside the modules that they load.
     loader = globals()["__loader__"]
-    root = getattr(loader, "archive", None) or os.path.dirname(os.path.dirname(_HERE))
+    package = os.path.dirname(_HERE)
+    root = getattr(loader, "archive", None) or os.path.dirname(package)
+    if "/" not in name and not is_in_archive() and os.path.exists(os.path.join(package, name)):
+        root = package  # an installed package has the rules inside
     data: bytes = loader.get_data(os.path.join(root, *name.split("/")))
     return data
 
