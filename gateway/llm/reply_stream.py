@@ -11,10 +11,12 @@ from gateway.http.sse import EventReader, EventTooLong
 from gateway.llm.base import UpstreamFault
 from gateway.llm.faults import fault_of, passed_on, refusal_of
 from gateway.llm.masking import OwnKey
+from gateway.offload import ThreadOffload
 from gateway.strict_json import read_json
 
 EVENTS = "text/event-stream"
 MAX_EVENT_BYTES = 8 * 1024 * 1024
+LARGE_REPLY_BYTES = 65_536
 MAX_REPLY_VALUES = 2_000_000
 """A long reply has this many log probabilities."""
 _DONE = b"[DONE]"
@@ -23,11 +25,13 @@ _DONE = b"[DONE]"
 class HttpReplyStream:
     """The chunks of one completion, as server-sent events or, from an upstream that does not stream, as one JSON."""
 
-    def __init__(self, reply: IncomingReply, key: OwnKey) -> None:
+    def __init__(self, reply: IncomingReply, key: OwnKey, offload: ThreadOffload) -> None:
         self._reply = reply
         self._key = key
         self._events = EventReader(MAX_EVENT_BYTES)
-        self._chunks: deque[Mapping[str, object]] = deque()
+        self._offload = offload
+        self._waiting: deque[bytes] = deque()  # events that came together with an earlier one
+        self._first: Mapping[str, object] | None = None
         self._is_done = False
         self.has_key = False
         self.headers: tuple[tuple[str, str], ...] = ()
@@ -43,41 +47,43 @@ class HttpReplyStream:
             kind = next((value for name, value in head.headers if name == "content-type"), "")
             if not 200 <= head.status < 300 or not kind.lower().startswith(EVENTS):
                 answer = await self._reply.whole()
-                clean, self.has_key = self._key.mask(answer.body, max_values=MAX_REPLY_VALUES)
-                answer = HttpReply(answer.status, answer.headers, clean)
                 if not 200 <= answer.status < 300:
-                    raise refusal_of(answer, has_key=self.has_key)
-                self._take(clean)
+                    clean, self.has_key = self._key.mask(answer.body, max_values=MAX_REPLY_VALUES)
+                    raise refusal_of(HttpReply(answer.status, answer.headers, clean), has_key=self.has_key)
+                is_large = len(answer.body) > LARGE_REPLY_BYTES
+                self._first = await self._offload.run(self._read, answer.body) if is_large else self._read(answer.body)
                 self._is_done = True
             elif any(name == "content-encoding" and value != "identity" for name, value in head.headers):
                 raise _broken("its event stream is compressed, which was not asked for")
             self.headers = passed_on(head)
         except ClientError as error:
             raise fault_of(error) from error
-        first = await self.next()
-        if first is None:
+        if self._first is None:
+            self._first = await self.next()
+        if self._first is None:
             raise _broken("its event stream is empty")
-        self._chunks.appendleft(first)
 
     async def next(self) -> Mapping[str, object] | None:
         """Return the next chunk, as `ReplyStream` says."""
-        while not self._chunks and not self._is_done:
+        if self._first is not None:
+            first, self._first = self._first, None
+            return first
+        while not self._waiting and not self._is_done:
             try:
                 data = await self._reply.read()
                 if not data:
                     raise _broken("its event stream broke off")
-                for event in self._events.feed(data):
-                    if event.strip() == _DONE:
-                        self._is_done = True
-                        break
-                    self._take(event)
+                self._waiting.extend(filter(bytes.strip, self._events.feed(data)))
             except ClientError as error:
                 raise fault_of(error) from error
             except EventTooLong as error:
                 raise _broken("an event of its stream is too long") from error
-        return self._chunks.popleft() if self._chunks else None
+        if self._is_done or (event := self._waiting.popleft()).strip() == _DONE:
+            self._is_done = True
+            return None
+        return self._read(event)
 
-    def _take(self, event: bytes) -> None:
+    def _read(self, event: bytes) -> Mapping[str, object]:
         clean, has_key = self._key.mask(event, max_values=MAX_REPLY_VALUES)
         self.has_key |= has_key
         try:
@@ -86,7 +92,7 @@ class HttpReplyStream:
             raise _broken("an event of its stream is no JSON") from error
         if not isinstance(chunk, dict) or chunk.get("error"):
             raise _broken("it reported an error within its event stream")
-        self._chunks.append(chunk)
+        return chunk
 
     def without_key(self, text: str) -> str:
         """Return a text without our own key, which may come in pieces."""

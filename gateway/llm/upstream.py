@@ -17,14 +17,13 @@ from gateway.llm.faults import fault_of, passed_on, refusal_of
 from gateway.llm.masking import OwnKey
 from gateway.llm.openai import OpenAiDialect
 from gateway.llm.openai_stream import stream_body
-from gateway.llm.reply_stream import EVENTS, MAX_REPLY_VALUES, HttpReplyStream
+from gateway.llm.reply_stream import EVENTS, LARGE_REPLY_BYTES, MAX_REPLY_VALUES, HttpReplyStream
 from gateway.offload import ThreadOffload
 from gateway.strict_json import read_json, write_json
 
 MAX_MODELS = 10_000
 MODELS_SECONDS = 60.0
 MODELS_REPLY_BYTES = 4 * 1024 * 1024
-LARGE_REPLY_BYTES = 65_536
 MAX_STREAM_SECONDS = 3_600.0
 PAYMENT_REQUIRED = 402
 UNPAID = "it wants to be paid before it answers (status 402)"
@@ -101,7 +100,7 @@ class HttpUpstream:
             reply = await self._client.stream("POST", self._base_url + "/chat/completions", headers, raw, terms)
         except ClientError as error:
             raise fault_of(error) from error
-        stream = HttpReplyStream(reply, self._key)
+        stream = HttpReplyStream(reply, self._key, self._offload)
         try:
             await stream.begin()
         except BaseException:

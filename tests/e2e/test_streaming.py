@@ -287,43 +287,51 @@ def test_a_blocked_prompt_has_its_status(proxy: Served, upstream: str) -> None:
 # Upstreams that misbehave.
 
 
+@pytest.fixture
+def failing(proxy: Served, upstream: str) -> Iterator[Served]:
+    """A gateway whose upstream fails once: a good answer afterwards keeps the circuit of the provider closed."""
+    yield proxy
+    stream(proxy, upstream, mode={"mode": "normal"})
+
+
 @pytest.mark.parametrize("mode", ["500", "503", "401", "close", "redirect"])
-def test_an_upstream_that_does_not_begin_has_its_status(proxy: Served, upstream: str, mode: str) -> None:
+def test_an_upstream_that_does_not_begin_has_its_status(failing: Served, upstream: str, mode: str) -> None:
     tell(upstream, "/__mode", {"mode": mode})
-    answer = Stream(proxy, {"messages": [{"role": "user", "content": "Hi"}]})
+    answer = Stream(failing, {"messages": [{"role": "user", "content": "Hi"}]})
     assert (answer.status, json.loads(answer.file.read())["error"]["code"]) == (502, "upstream_unavailable")
     answer.close()
-    stream(proxy, upstream, mode={"mode": "normal"})  # so that the circuit stays closed
 
 
 @pytest.mark.parametrize("fault", ["gzip", "empty"])
-def test_a_stream_that_cannot_be_read_has_its_status(proxy: Served, upstream: str, fault: str) -> None:
+def test_a_stream_that_cannot_be_read_has_its_status(failing: Served, upstream: str, fault: str) -> None:
     tell(upstream, "/__mode", {"mode": "say", "text": PROSE, "fault": fault})
-    answer = Stream(proxy, {"messages": [{"role": "user", "content": "Hi"}]})
+    answer = Stream(failing, {"messages": [{"role": "user", "content": "Hi"}]})
     assert (answer.status, json.loads(answer.file.read())["error"]["code"]) == (502, "upstream_unavailable")
     answer.close()
 
 
 @pytest.mark.parametrize("fault", ["die", "half", "garbage", "error", "no end", "stall"])
-def test_a_stream_that_breaks_off_ends_with_an_error_and_without_done(proxy: Served, upstream: str, fault: str) -> None:
-    events = stream(proxy, upstream, mode={"mode": "say", "text": PROSE, "fault": fault})
+def test_a_stream_that_breaks_off_ends_with_an_error_and_without_done(
+    failing: Served, upstream: str, fault: str
+) -> None:
+    events = stream(failing, upstream, mode={"mode": "say", "text": PROSE, "fault": fault})
     assert PROSE.startswith(said(events))
     assert events[-1]["error"]["code"] == "upstream_unavailable"
     assert "[DONE]" not in events
-    row = row_of(proxy, events[-1]["error"]["request_id"])
+    row = row_of(failing, events[-1]["error"]["request_id"])
     assert (row["status"], row["verdict"]) == (502, "ALLOW")
     assert row["reply_tokens"] > 0, "what was read is counted"
 
 
 @pytest.mark.parametrize("fault", ["bytes", "twice", "crlf", "cr", "json"])
-def test_a_stream_of_another_form_is_passed_on(proxy: Served, upstream: str, fault: str) -> None:
-    events = stream(proxy, upstream, mode={"mode": "normal", "fault": fault})
+def test_a_stream_of_another_form_is_passed_on(failing: Served, upstream: str, fault: str) -> None:
+    events = stream(failing, upstream, mode={"mode": "normal", "fault": fault})
     assert said(events) == TEXT
     assert events.count("[DONE]") == 1
 
 
-def test_an_answer_over_the_limit_breaks_off(proxy: Served, upstream: str) -> None:
-    events = stream(proxy, upstream, mode={"mode": "huge", "megabytes": 50, "piece": 200_000})
+def test_an_answer_over_the_limit_breaks_off(failing: Served, upstream: str) -> None:
+    events = stream(failing, upstream, mode={"mode": "huge", "megabytes": 50, "piece": 200_000})
     assert events[-1]["error"]["code"] == "upstream_unavailable"
     assert "[DONE]" not in events
 
