@@ -1,6 +1,6 @@
 """The shape of one row: an operation, its parameters, and who may use it. Defines no operation.
 
-Routes, OpenAPI, the README's tables and the tests of permissions are derived from the rows.
+Routes, OpenAPI, the tables of docs/reference and the tests of permissions are derived from the rows.
 """
 
 import re

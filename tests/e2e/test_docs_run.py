@@ -12,7 +12,7 @@ from running import ROOT, Served, command, environment, start
 # A line that leads to a host of somebody else is read and not run.
 ELSEWHERE = re.compile(r"^.*(siem|hooks)\.example\.com.*\n", re.MULTILINE)
 SPELLING = re.compile(r"(?<![\w./-])python (?=[-a-z])|(?<!python3 )(?<!-S )(?<![/\w`.-])gateway\.pyz (?=[a-z])")
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 pytestmark = [
     pytest.mark.slow,
@@ -91,6 +91,17 @@ def test_the_first_lines_of_the_readme_scan_and_chat(archive: Path, tmp_path: Pa
         done = run(archive, tmp_path, script, served)
         assert done.returncode == 0, done.stderr
         assert '"verdict":"BLOCK"' in done.stdout and '"content":"Hello"' in done.stdout
+    finally:
+        assert served.process.stop() == 0
+
+
+def test_the_lines_of_streaming_stream(archive: Path, tmp_path: Path) -> None:
+    served = start(archive, tmp_path / "data")
+    try:
+        done = run(archive, tmp_path, lines_of("docs/streaming.md"), served, KEY=served.key)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("chat.completion.chunk") >= 3
+        assert done.stdout.endswith("data: [DONE]\n\n")
     finally:
         assert served.process.stop() == 0
 

@@ -1,4 +1,4 @@
-"""The README's tables are read from the code's tables. `python tests/house/test_docs.py` writes them anew."""
+"""The tables of the reference are those of the code. `python tests/house/test_docs.py` writes them anew."""
 
 import re
 import sys
@@ -15,7 +15,7 @@ from gateway.cli import main
 from gateway.mcp.tools import TOOLS
 from gateway.operations.every import INTERNAL_OPERATIONS, PUBLIC_OPERATIONS
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 
 
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
@@ -73,12 +73,13 @@ def setting_rows() -> str:
     return table(("setting", "variable", "default", "what it is"), rows)
 
 
-TABLES: dict[str, Callable[[], str]] = {
-    "commands": commands,
-    "operations": operations,
-    "internal operations": internal,
-    "tools": tools,
-    "settings": setting_rows,
+# By the name of the table, its page.
+TABLES: dict[str, tuple[str, Callable[[], str]]] = {
+    "commands": ("cli.md", commands),
+    "operations": ("api.md", operations),
+    "internal operations": ("internal-api.md", internal),
+    "tools": ("mcp-tools.md", tools),
+    "settings": ("settings.md", setting_rows),
 }
 
 
@@ -87,15 +88,23 @@ def place(name: str) -> re.Pattern[str]:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_table_of_the_readme_is_the_table_of_the_code(name: str) -> None:
-    found = place(name).search(README.read_text("utf-8"))
-    assert found, f"README.md lost its place for {name}"
-    assert found[2].strip() == TABLES[name]().strip(), "run: python tests/house/test_docs.py"
+def test_a_table_of_the_reference_is_the_table_of_the_code(name: str) -> None:
+    page, render = TABLES[name]
+    found = place(name).search((REFERENCE / page).read_text("utf-8"))
+    assert found, f"{page} lost its place for {name}"
+    assert found[2].strip() == render().strip(), "run: python tests/house/test_docs.py"
+
+
+def test_the_readme_is_short_and_names_every_document() -> None:
+    text = (REFERENCE.parents[1] / "README.md").read_text("utf-8")
+    assert len(text.encode()) <= 8_192
+    pages = [path.relative_to(REFERENCE.parents[1]).as_posix() for path in REFERENCE.parent.rglob("*.md")]
+    assert [page for page in pages if page not in text] == []
 
 
 if __name__ == "__main__":
-    text = README.read_text("utf-8")
-    for name, render in TABLES.items():
+    for name, (page, render) in TABLES.items():
+        path = REFERENCE / page
+        text = path.read_text("utf-8")
         begin, _, end = place(name).search(text).groups()
-        text = place(name).sub(f"{begin}\n{render()}\n\n{end}".replace("\\", "\\\\"), text)
-    README.write_text(text, "utf-8")
+        path.write_text(place(name).sub(f"{begin}\n{render()}\n\n{end}".replace("\\", "\\\\"), text), "utf-8")

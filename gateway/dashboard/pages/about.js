@@ -36,7 +36,7 @@ export async function draw({ main, signal }) {
   return {};
 }
 
-/** The settings of an MCP client that knows this gateway as `service`, as the README does. */
+/** The settings of an MCP client that knows this gateway as `service`, as docs/reference/mcp-tools.md does. */
 const client = (service) => JSON.stringify({ mcpServers: { service } }, null, 2);
 /** The flag that names the data folder; a gateway in memory has none. */
 const folder = (path) => (path === ":memory:" ? [] : ["--data-dir", path]);
