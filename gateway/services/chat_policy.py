@@ -110,11 +110,16 @@ class ChatPolicy:
         """Return what lets out the text of a reply while it grows. Raises ShieldUnavailable: the shield failed."""
         return await self.scanner.stream(None if self.policy.mode is ShieldMode.OBSERVE else self.policy.scoring)
 
-    async def rest(self, scanned: Scanned[Reply], text: str) -> str:
-        """Return what may leave of the end of a text, the beginning of which has left."""
-        if scanned.changed is None or not text:
-            return text
-        return (await self._masks((text,), Direction.OUTBOUND)).get(text, text)
+    async def rest(self, scanned: Scanned[Reply], text: str, *, given_chars: int, said: str) -> str | None:
+        """Return what may leave of the end of a text; None if nothing may.
+
+        given_chars: how much of the text has left, as `said`. The whole text is masked, since what stands before a
+        match may be what it is known by; if its beginning is then another one than has left, nothing more leaves.
+        """
+        if scanned.changed is None:
+            return text[given_chars:]
+        masked = (await self._masks((text,), Direction.OUTBOUND)).get(text, text)
+        return masked.removeprefix(said) if masked.startswith(said) else None
 
     async def around(self, fields: Mapping[str, object]) -> Mapping[str, object]:
         """Return the fields around the choices of a reply, if nothing was found in them, else none."""

@@ -7,7 +7,7 @@ for the end. Where a policy or a request for several choices asks for it, everyt
 
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio
@@ -73,7 +73,8 @@ class ChatStream:
         # What was read and is held: channels and numbers of characters; None is a line break between two channels.
         self._held: deque[tuple[str | None, int]] = deque()
         self._channel: str | None = None  # of the last piece
-        self._given: Counter[str] = Counter()
+        self._given: Counter[str] = Counter()  # characters of each channel that have left
+        self._said: dict[str, list[str]] = {}  # as what they have left
         self._waiting = anyio.CancelScope()
         self._events = self._run()
 
@@ -218,6 +219,7 @@ class ChatStream:
                 self._given[channel] += taken
             part, text = (text, "") if is_masked else (text[:taken], text[taken:])
             if channel is not None and part:
+                self._said.setdefault(channel, []).append(part)
                 yield channel, part
 
     async def _ending(self) -> list[Event]:
@@ -231,13 +233,20 @@ class ChatStream:
             if scanned.action == "blocked" and (self.scanner is not None or choice["finish_reason"] == _BLOCKED):
                 events.append(made.block(index))
                 continue
-            if self.scanner is not None:
-                sent.update(self._assembly.channels(index))
-                for channel in self._assembly.channels(index):
-                    given = self._given[channel] if index == 0 else 0
-                    rest = await self.policy.rest(scanned, self._assembly.text(index, channel)[given:])
-                    if rest:
-                        events.append(made.text(index, channel, self.upstream.without_key(rest)))
+            for channel in self._assembly.channels(index) if self.scanner is not None else ():
+                is_first = index == 0  # of another choice, which nobody asked for, nothing has left
+                rest = await self.policy.rest(
+                    scanned,
+                    self._assembly.text(index, channel),
+                    given_chars=self._given[channel] if is_first else 0,
+                    said="".join(self._said.get(channel, ())) if is_first else "",
+                )
+                if rest is None:
+                    self.exchange.outbound = replace(scanned, action="blocked")
+                    return self._with_verdict(made, [made.block(one["index"]) for one in choices], {})
+                sent.add(channel)
+                if rest:
+                    events.append(made.text(index, channel, self.upstream.without_key(rest)))
             events += made.rest(choice, but=sent, with_logprobs=self.scanner is None)
         return self._with_verdict(made, events, body)
 

@@ -250,6 +250,39 @@ def test_a_policy_masks_in_the_stream(proxy: Served, upstream: str) -> None:
     assert events[-2]["shield"]["action"] == "redacted"
 
 
+@pytest.mark.parametrize(
+    ("policy", "text", "secret"),
+    [
+        ({"category_actions": {"pii": "redact"}}, "Her social security number is 219-09-9999", "219-09-9999"),
+        ({"category_actions": {"secret": "redact"}}, "The database password is: hT7vQ2mXz9LpW4rK", "hT7vQ2mXz9LpW4rK"),
+        ({"outbound": "redact"}, LEAK, LEAK[-40:]),
+        ({"outbound": "redact"}, f"{LEAK} and that is all of it.", LEAK[-40:]),
+        (
+            {"outbound": "redact", "category_actions": {"secret": "block"}},
+            f"The database password: hT7vQ2mXz9LpW4rK is old. {PROSE}",
+            "hT7vQ2mXz9LpW4rK",
+        ),
+    ],
+)
+def test_what_is_known_by_the_words_before_it_is_masked_at_the_end_too(
+    proxy: Served, upstream: str, policy: dict[str, Any], text: str, secret: str
+) -> None:
+    key = proxy.key
+    made = proxy.ask("POST", "/api/policies", {"name": f"named {abs(hash(text + str(policy)))}", **policy}).json["data"]
+    wanted = {"name": "n", "scopes": ["chat:completions"], "policy": made["id"]}
+    proxy.key = proxy.ask("POST", "/api/config/api-keys", wanted).json["data"]["key"]
+    try:
+        for piece in (1, 7, 60):
+            events = stream(proxy, upstream, mode={"mode": "say", "text": f"{PROSE} {text}", "piece": piece})
+            whole = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
+            plain = proxy.ask("POST", "/api/v2/chat/completions", whole).json["choices"][0]["message"]["content"]
+            assert secret not in plain
+            assert secret not in said(events)
+            assert reasons(events) == ["content_filter"] or said(events) == plain
+    finally:
+        proxy.key = key
+
+
 def test_a_policy_sends_nothing_before_the_end(proxy: Served, upstream: str) -> None:
     key = proxy.key
     policy = proxy.ask("POST", "/api/policies", {"name": "whole", "outbound_stream": "whole"}).json["data"]
