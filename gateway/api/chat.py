@@ -1,5 +1,7 @@
 """Read the body of a chat, call the chat service, and add the shield's headers. Decides nothing."""
 
+from functools import partial
+
 from gateway.api.paths import V2, model_id
 from gateway.api.reading import LARGE_BYTES, read_body
 from gateway.api.responses import JSON, Headers, error_response, json_response
@@ -14,6 +16,7 @@ from gateway.offload import ThreadOffload
 from gateway.services.chat import PromptBlocked
 from gateway.services.chat_record import ShieldSummary
 from gateway.services.chat_stream import ChatStream
+from gateway.services.trials import TriedAs, tried_as
 from gateway.strict_json import write_json
 
 
@@ -27,17 +30,31 @@ class ChatEdge:
 
     async def complete(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
         """Complete a chat. Query parameters of other vendors' clients, such as `api-version`, are ignored."""
+        return await self._completed(request, who, context, may_stream=request.path.startswith(V2))
+
+    async def try_out(self, request: Request, who: Principal, context: RequestContext, command: TriedAs) -> Response:
+        """Complete a chat that a user tries, of which only costs and an audit event are recorded."""
+        tried = await tried_as(who, command, policies=self._gateway.policies, keys=self._gateway.keys)
+        return await self._completed(request, tried, context, may_stream=True, tried_by=who)
+
+    async def _completed(
+        self,
+        request: Request,
+        who: Principal,
+        context: RequestContext,
+        *,
+        may_stream: bool,
+        tried_by: Principal | None = None,
+    ) -> Response:
         request.may_be_left = self._chat.may_be_left
+        read = partial(self._read, may_stream=may_stream)
         try:
-            if len(request.body) > LARGE_BYTES:
-                prompt = await self._offload.run(self._read, request)
-            else:
-                prompt = self._read(request)
+            prompt = await self._offload.run(read, request) if len(request.body) > LARGE_BYTES else read(request)
             if prompt.prompt.is_streamed:
                 request.may_be_left = lambda: True  # what was made of the completion is counted
-                stream = await self._chat.stream(who, prompt, context)
+                stream = await self._chat.stream(who, prompt, context, tried_by=tried_by)
                 return _streamed(stream, context.request_id, self._gateway.log)
-            answer = await self._chat.complete(who, prompt, context)
+            answer = await self._chat.complete(who, prompt, context, tried_by=tried_by)
         except PromptBlocked as error:
             refused = error_response(error, request_id=context.request_id)
             refused.headers += _shield_headers(error.shield)
@@ -52,8 +69,7 @@ class ChatEdge:
         body = write_json(reply.body) if reply.raw is None else reply.raw
         return Response(200, JSON + reply.headers + _shield_headers(answer.shield), body)
 
-    def _read(self, request: Request) -> ChatRequest:
-        may_stream = request.path.startswith(V2)
+    def _read(self, request: Request, *, may_stream: bool) -> ChatRequest:
         return self._chat.dialect.read(read_body(request), request.body, may_stream=may_stream)
 
     async def models(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:

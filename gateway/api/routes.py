@@ -71,6 +71,8 @@ def _edges(gateway: Gateway) -> Mapping[str, Edge]:
     plain, chat, signin, static = PlainEdge(gateway), ChatEdge(gateway), SignInEdge(gateway), StaticEdge()
     return {
         "chat.completions": chat.complete,
+        "shield.chat": chat.try_out,
+        "shield.models": chat.models,
         "models.list": chat.models,
         "models.show": chat.model,
         "health": plain.health,

@@ -44,26 +44,58 @@ export function query(values) {
   return pairs.length ? `?${new URLSearchParams(pairs)}` : "";
 }
 
-async function send(method, path, { body, values, signal, bare } = {}) {
-  const headers = { Accept: "application/json" };
-  if (body !== undefined) headers["Content-Type"] = "application/json";
-  if (method !== "GET" && session.csrf) headers["X-CSRF-Token"] = session.csrf;
-  let answer, text;
-  try {
-    answer = await fetch(path + query(values), { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body), credentials: "same-origin", redirect: "error" });
-    text = await answer.text();
-  } catch (error) {
+async function reached(answer) {
+  try { return await answer; } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, "unreachable", "The gateway cannot be reached.");
   }
-  if (answer.ok && bare) return { text, type: answer.headers.get("content-type") || "" };
+}
+
+function ask(method, path, { body, values, signal }) {
+  const headers = { Accept: "application/json" };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (method !== "GET" && session.csrf) headers["X-CSRF-Token"] = session.csrf;
+  return reached(fetch(path + query(values), { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body), credentials: "same-origin", redirect: "error" }));
+}
+
+/** Return the JSON value of an answer; throw what it says went wrong. */
+function read(answer, text) {
   let value = null;
   try { value = JSON.parse(text); } catch { /* told below */ }
   if (answer.ok && value) return value;
-  const told = (value && value.error) || {};
+  throw refused(answer, (value && value.error) || {});
+}
+
+function refused(answer, told) {
   const error = new ApiError(answer.status, told.code || "unreadable", told.message || `The gateway answered ${answer.status}.`, told.param, told.request_id, Number(answer.headers.get("retry-after")) || null);
   if (answer.status === 401 && told.code === "not_signed_in" && session.signedOut) session.signedOut(error);
-  throw error;
+  return error;
+}
+
+async function send(method, path, { bare, ...more } = {}) {
+  const answer = await ask(method, path, more), text = await reached(answer.text());
+  return answer.ok && bare ? { text, type: answer.headers.get("content-type") || "" } : read(answer, text);
+}
+
+/** Ask for a stream of server-sent events and call `each(value)` for every one, until "[DONE]". */
+async function stream(path, { each, ...more }) {
+  const answer = await ask("POST", path, more);
+  if (!answer.ok) read(answer, await reached(answer.text()));
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reached(reader.read());
+    if (done) throw new ApiError(0, "unreachable", "The answer broke off.");
+    const events = (rest + value).split("\n\n");
+    rest = events.pop();
+    for (const event of events.filter((one) => one.startsWith("data: "))) {
+      const text = event.slice(6);
+      if (text === "[DONE]") return;
+      const chunk = JSON.parse(text);
+      if (chunk.error) throw refused(answer, chunk.error);
+      each(chunk);
+    }
+  }
 }
 
 export const api = {
@@ -86,6 +118,8 @@ export const api = {
     return items;
   },
   post: async (path, body = {}, signal) => (await send("POST", path, { body, signal })).data,
+  /** Post and read a stream of server-sent events: `each` is called for every one. */
+  stream,
   patch: async (path, body) => (await send("PATCH", path, { body })).data,
   remove: async (path, values) => (await send("DELETE", path, { values })).data,
   /** Return a document as text, with its type. */

@@ -2,19 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
+from gateway.errors import Conflict
 from gateway.field_types import LINE_PATTERN
-from gateway.operations.operation import Door, kind
+from gateway.operations.operation import Door, kind, text
 from gateway.operations.rows import Noun, row, whole
 from gateway.records import project
 from gateway.services.policies import Actions, Score, WantedPolicy
 from gateway.services.rules import RuleInUse, WantedOverride
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema
 from gateway.services.shield_tests import LastShieldTests, RunShieldTests, ShieldTestsRun, ShieldTestsState
+from gateway.services.trials import TriedAs, tried_as
 from gateway.shield.detections import Direction, Severity
 
 View = TypeVar("View")
@@ -25,6 +27,8 @@ class TryText(ScanText):
     """A text that an operator scans. record: whether traffic, alerts, threats and audit events are recorded."""
 
     record: bool = True
+    policy: Annotated[str | None, "Id or name of the policy to try."] = None
+    key: Annotated[str | None, "Id of the API key to try."] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +112,11 @@ async def _scan(gateway: Gateway, who: Principal, command: ScanText, context: Re
 
 
 async def _try_text(gateway: Gateway, who: Principal, command: TryText, context: RequestContext) -> ScanAnswer:
-    answer = await gateway.scans.scan(who, command, context, is_recorded=command.record)
+    if command.record and (command.policy or command.key):
+        raise Conflict("A scan under another policy or key is not recorded; send record: false.", param="record")
+    as_whom = TriedAs(policy=command.policy, key=command.key)
+    tried = await tried_as(who, as_whom, policies=gateway.policies, keys=gateway.keys)
+    answer = await gateway.scans.scan(tried, command, context, is_recorded=command.record)
     if command.record:
         gateway.metrics.count("gateway_scans_total", source="scan", verdict=answer.verdict.value)
     return answer
@@ -125,7 +133,7 @@ _TRY = row(
     "shield.try",
     "POST /api/shield/scan",
     Permission.SHIELD_READ,
-    "Scan a text. The gateway records the scan unless `record` is false.",
+    "Scan a text, under a `policy` or as a `key` if named. Recorded unless `record` is false.",
     takes=TryText,
     gives=ScanAnswer,
     write=ScanAnswer.data,
@@ -152,6 +160,24 @@ SHIELD_OPERATIONS = (
         summary="Score a text by `block_score`?, `review_score`? and `category_actions`?. Nothing is recorded.",
         takes=TryPolicy,
         call=_try_policy,
+    ),
+    row(
+        "shield.chat",
+        "POST /api/shield/chat",
+        Permission.API_KEYS_MANAGE,  # who may make a key may chat, as with the scopes of keys
+        "Try a chat, OpenAI-compatible, under a `policy` or as a `key`. No traffic, alert or text is recorded.",
+        takes=TriedAs,
+        query=(text("policy", "Id or name of the policy to try."), text("key", "Id of the API key to try.")),
+        body_setting="max_chat_body_bytes",
+        has_secret=True,  # may be a stream, which is never compressed
+        fails=("content_policy_violation", "upstream_unavailable", "shield_unavailable", "budget_exceeded"),
+    ),
+    row(
+        "shield.models",
+        "GET /api/shield/models",
+        Permission.SHIELD_READ,
+        "List the models that a trial chat may name, OpenAI-compatible.",
+        fails=("upstream_unavailable",),
     ),
     _RULES.list(
         "List the rules in use with their overrides, and how often each matched in seven days.",

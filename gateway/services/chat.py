@@ -8,7 +8,7 @@ texts, and the texts themselves only where the policy of the key says so.
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import anyio
@@ -68,11 +68,11 @@ class ChatAnswer:
 class PromptBlocked(ContentPolicyViolation):
     """The shield blocked the prompt. Nothing was sent upstream."""
 
-    def __init__(self, shield: ShieldSummary) -> None:
-        super().__init__(
-            f"The shield blocked the prompt (score {shield.score} of 100). "
-            "An operator finds the reasons in the audit log by this request_id."
-        )
+    def __init__(self, shield: ShieldSummary, *, is_trial: bool = False) -> None:
+        reasons = "An operator finds the reasons in the audit log by this request_id."
+        if is_trial:
+            reasons = "Scan the text as the same key or policy to see the reasons: a trial is not recorded."
+        super().__init__(f"The shield blocked the prompt (score {shield.score} of 100). {reasons}")
         self.shield = shield
 
 
@@ -115,8 +115,15 @@ class Chat:
         """Tell whether a chat may be cancelled when its client leaves: no budget has to know its final cost."""
         return not self._has_budgets
 
-    async def complete(self, principal: Principal, request: ChatRequest, context: RequestContext) -> ChatAnswer:
-        """Complete one chat.
+    async def complete(
+        self,
+        principal: Principal,
+        request: ChatRequest,
+        context: RequestContext,
+        *,
+        tried_by: Principal | None = None,
+    ) -> ChatAnswer:
+        """Complete one chat. tried_by: the user who tries it as `principal`; only costs and who it was are recorded.
 
         Raises:
             NotFound: no provider serves the model. AccessDenied: the key may not use it, or the agent is blocked.
@@ -127,7 +134,7 @@ class Chat:
             UpstreamUnavailable, UpstreamRefused: no completion came back.
             AuditUnavailable: the event could not be written, so there is no answer.
         """
-        exchange = ChatExchange(principal, context, request, self.clock.monotonic_seconds())
+        exchange = ChatExchange(principal, context, request, self.clock.monotonic_seconds(), tried_by=tried_by)
         async with self._recorded(exchange):
             policy = await self._admitted(exchange)
             exchange.answer = await self._send(exchange, policy)
@@ -136,12 +143,19 @@ class Chat:
         await self.settle(exchange)
         return ChatAnswer(exchange.reply(), exchange.summary(self.clock.monotonic_seconds()))
 
-    async def stream(self, principal: Principal, request: ChatRequest, context: RequestContext) -> ChatStream:
-        """Begin a chat whose completion comes in pieces. The caller closes it.
+    async def stream(
+        self,
+        principal: Principal,
+        request: ChatRequest,
+        context: RequestContext,
+        *,
+        tried_by: Principal | None = None,
+    ) -> ChatStream:
+        """Begin a chat whose completion comes in pieces. The caller closes it. tried_by: as of `complete`.
 
         Raises as `complete`, as long as no piece was given out.
         """
-        exchange = ChatExchange(principal, context, request, self.clock.monotonic_seconds())
+        exchange = ChatExchange(principal, context, request, self.clock.monotonic_seconds(), tried_by=tried_by)
         async with self._recorded(exchange):
             policy = await self._admitted(exchange)
             scanner = await scanner_for(policy, request.prompt)
@@ -243,7 +257,8 @@ class Chat:
     async def _check_prompt(self, exchange: ChatExchange) -> None:
         """Refuse a prompt that the shield blocks or the access list refuses."""
         if exchange.inbound is not None and exchange.inbound.action == "blocked":
-            raise PromptBlocked(exchange.summary(self.clock.monotonic_seconds()))
+            summary = exchange.summary(self.clock.monotonic_seconds())
+            raise PromptBlocked(summary, is_trial=exchange.tried_by is not None)
         request, agent = exchange.request, exchange.agent() or exchange.principal.name
         await self.access.check_prompt(exchange.principal, request.prompt, request.leaves, agent=agent)
 
@@ -277,8 +292,11 @@ class Chat:
             occurred_at=self.clock.now_at(),
             now_seconds=self.clock.monotonic_seconds(),
         )
-        count_chat(self.metrics, exchange, row)
         event = self._event(exchange, row)
+        if exchange.tried_by is not None:
+            await self._settle_trial(exchange, event)
+            return
+        count_chat(self.metrics, exchange, row)
         captured = [scan.captured for _, scan in exchange.scans() if scan.captured]
         unpriced = self.spending.unpriced(row.model, exchange.answer.used if exchange.answer else None)
         offers_tools = exchange.request.prompt.offers_tools
@@ -297,6 +315,21 @@ class Chat:
 
         has_more = exchange.code or exchange.reservation or row.detections or captured or unpriced or is_news
         await self.audit.commit(work, is_plain=not has_more and not self.syncs_always)
+
+    async def _settle_trial(self, exchange: ChatExchange, event: AuditEvent) -> None:
+        """Record the costs of a trial, and who tried which model, without what was found or said."""
+        tried = exchange.principal
+        trial = replace(
+            event,
+            action="chat_tried",
+            details={"tried_key": tried.id if tried.kind == "key" else None, "tried_policy": tried.policy},
+        )
+
+        def work(tx: Transaction) -> None:
+            self.audit.append(tx, trial)
+            self._settle_costs(tx, exchange, None, event.occurred_at)
+
+        await self.audit.commit(work)
 
     def _settle_costs(self, tx: Transaction, exchange: ChatExchange, unpriced: str | None, occurred_at: int) -> None:
         if exchange.reservation is not None:
@@ -320,7 +353,7 @@ class Chat:
             source="chat",
             outcome=outcome,
             reason=reason,
-            principal=exchange.principal,
+            principal=exchange.tried_by or exchange.principal,
             request=exchange.context,
             resource_type="model",
             resource_id=row.model,

@@ -81,7 +81,8 @@ class ChatExchange:
 
     started_seconds: monotonic. candidates: who may answer, the best first. reservation: what is taken from budgets.
     upstream_seconds: the part of the time that was the model's; None while the prompt was not sent. error, is_gone: why
-    there is no completion; the client may have left. outbound_stream: how a streamed reply leaves.
+    there is no completion; the client may have left. outbound_stream: how a streamed reply leaves. tried_by: the user
+    who tries a chat as the principal.
     """
 
     principal: Principal
@@ -97,6 +98,7 @@ class ChatExchange:
     error: GatewayError | None = None
     is_gone: bool = False
     outbound_stream: OutboundStream | None = None
+    tried_by: Principal | None = None
 
     @property
     def code(self) -> str | None:

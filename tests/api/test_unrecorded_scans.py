@@ -48,3 +48,38 @@ async def test_a_program_cannot_ask_for_a_scan_that_is_not_recorded(tmp_path: Pa
             assert (answer["status"], answer["error"]["param"]) == (400, "record")
         refused = await site.ask("POST", "/api/shield/scan", {"text": "hi", "record": "no"})
         assert (refused["status"], refused["error"]["param"]) == (400, "record")
+
+
+async def test_a_chat_that_is_tried_is_judged_alike_and_leaves_only_who_tried_it(tmp_path: Path) -> None:
+    async with open_site(tmp_path) as site:
+        key = (await site.key(scopes=["fleet:read"]))["key"]
+        before = await left(site, key)
+        before.pop("audit")
+        for text, status in ((ATTACK, 400), ("hello", 200)):
+            body = {"model": "echo", "messages": [{"role": "user", "content": text}]}
+            assert (await site.ask("POST", "/api/shield/chat", body))["status"] == status
+            after = await left(site, key)
+            del after["audit"]
+            assert after == before, text
+        events = (await site.gateway.audit.page(AuditFilter(action="chat_tried"))).items
+        assert [event.outcome for event in events] == ["success", "refused"]
+        assert ATTACK not in repr(events) and "detections" not in repr(events)
+
+
+async def test_a_text_and_a_chat_are_tried_under_a_policy_or_as_a_key(tmp_path: Path) -> None:
+    async with open_site(tmp_path) as site:
+        policy = (await site.ask("POST", "/api/policies", {"name": "watch", "mode": "observe", "block_score": 100}))[
+            "data"
+        ]
+        key = await site.key(scopes=["chat:completions"], policy="watch", models=["echo"])
+        chat = {"model": "echo", "messages": [{"role": "user", "content": ATTACK}]}
+        for name, value in (("policy", policy["id"]), ("policy", "watch"), ("key", key["id"])):
+            assert (await site.ask("POST", f"/api/shield/chat?{name}={value}", chat))["status"] == 200, name
+            tried = await site.ask("POST", "/api/shield/scan", {"text": ATTACK, "record": False, name: value})
+            assert tried["data"]["verdict"] == "REVIEW", name
+        other = await site.ask("POST", f"/api/shield/chat?key={key['id']}", chat | {"model": "other"})
+        assert other["error"]["code"] == "access_denied"
+        for query, code in ((f"?policy=watch&key={key['id']}", 400), ("?policy=none", 404), ("?key=key_none", 404)):
+            assert (await site.ask("POST", f"/api/shield/chat{query}", chat))["status"] == code, query
+        recorded = await site.ask("POST", "/api/shield/scan", {"text": ATTACK, "policy": "watch"})
+        assert (recorded["status"], recorded["error"]["param"]) == (409, "record")

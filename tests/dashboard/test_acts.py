@@ -8,7 +8,7 @@ from gateway import bundle
 from gateway.api.static import FOLDER
 from gateway.operations.every import INTERNAL_OPERATIONS
 
-CALLS = {"POST": "post", "PATCH": "patch", "DELETE": "remove"}
+CALLS = {"POST": "(?:post|stream)", "PATCH": "patch", "DELETE": "remove"}
 SOURCES = "\n".join(bundle.read(f"{FOLDER}/{name}").decode() for name in bundle.names(FOLDER) if name.endswith(".js"))
 CHANGING = [row for row in INTERNAL_OPERATIONS if row.route[0] != "GET"]
 

@@ -1,6 +1,8 @@
 """What people do with the dashboard, by the keyboard alone where that is the point: sign in, make a key, see news."""
 
+import json
 import re
+import subprocess
 from collections.abc import Callable
 
 import pytest
@@ -152,3 +154,109 @@ def test_a_rule_is_taken_out_and_put_back_and_the_server_says_why_not(opened: Ca
     page.say("Reset")
     page.wait("[...document.querySelectorAll('dialog button')].some(one => one.textContent === 'Disable')")
     assert site.ask("GET", f"/api/shield/rules/{id}").json["data"]["enabled"] is True
+
+
+RUN = """(values => {
+  const form = document.querySelector('#main form.form');
+  for (const [name, value] of Object.entries(values)) {
+    const one = form.elements[name];
+    one.value = [...one.options || []].find(each => each.text === value)?.value ?? value;
+    one.dispatchEvent(new Event('change', {bubbles: true}));
+  }
+  form.requestSubmit();
+})(%s)"""
+WATCH = """{const asked = window.fetch; window.types = []; window.fetch = async (...what) => {
+  const answer = await asked(...what);
+  window.types.push(answer.headers.get('content-type'));
+  return answer;
+}}"""
+# A trial leaves nothing in these.
+RECORDS = ("/api/traffic/summary", "/api/alerts?scope=all", "/api/agents", "/api/shield/rules")
+
+
+def records(site: Site) -> list[object]:
+    """Return what the gateway recorded of scans and chats."""
+    answers = [site.ask("GET", path).json["data"] for path in RECORDS]
+    answers[0] = answers[0]["totals"]
+    return answers
+
+
+def test_the_playground_streams_a_chat_under_two_policies_and_records_only_who_it_was(
+    opened: Callable[..., Page], site: Site
+) -> None:
+    made = [
+        site.ask("POST", path, body).json["data"]["id"]
+        for path, body in (
+            ("/api/policies", {"name": "watchful", "mode": "observe"}),
+            ("/api/providers", {"name": "try-out", "type": "echo", "models": ["try-out"]}),
+        )
+    ]
+    try:
+        before = records(site)
+        page = opened("shield/playground", role="operator")
+        page.run(WATCH)
+        words = {
+            "kind": "A chat with a model",
+            "model": "try-out",
+            "rule": "The gateway's own policy",
+            "other": "Policy watchful",
+        }
+        page.run(RUN % json.dumps(words | {"text": "How many legs has a spider?"}))
+        page.wait(
+            "document.querySelectorAll('#main [role=log]').length === 2 && document.querySelectorAll('#main .badge').length === 2"
+        )
+        assert (
+            page.run("[...document.querySelectorAll('#main [role=log]')].map(one => one.textContent)")
+            == ["How many legs has a spider?"] * 2
+        )
+        assert page.run("window.types").count("text/event-stream") == 2
+        page.run(RUN % json.dumps(words | {"text": ATTACK}))
+        page.wait(
+            "document.querySelectorAll('#main [role=log]').length === 1 && document.querySelectorAll('#main .badge.v-BLOCK').length === 2"
+        )
+        told = page.run("[...document.querySelectorAll('#main .grid2 .grid2 > .panel')].map(one => one.textContent)")
+        assert "The gateway sent nothing to the model." in told[0] and "The reply was forwarded." in told[1]
+        assert ATTACK in told[1]
+        assert records(site) == before
+        events = site.ask("GET", "/api/audit?action=chat_tried").json["data"]
+        assert [(one["actor"], one["resource_id"], one["outcome"]) for one in events] == [
+            ("operator", "try-out", outcome) for outcome in ("success", "refused", "success", "success")
+        ]
+        assert not any("spider" in repr(one) for one in events)
+    finally:
+        for kind, one in zip(("policies", "providers"), made, strict=True):
+            assert site.ask("DELETE", f"/api/{kind}/{one}").status == 200
+
+
+def test_a_viewer_can_scan_in_the_playground_and_not_chat(opened: Callable[..., Page], site: Site) -> None:
+    page = opened("shield/playground", role="viewer")
+    assert page.run("document.querySelector('#main [name=kind]')") is None
+    before = records(site)
+    page.run(RUN % json.dumps({"text": ATTACK}))
+    page.wait("document.querySelector('#main .badge.v-BLOCK')")
+    assert records(site) == before
+    chat = {"model": "echo", "messages": [{"role": "user", "content": "Hello"}]}
+    assert site.ask("POST", "/api/shield/chat", chat, role="viewer").code == "permission_denied"
+
+
+def test_the_playground_gives_the_same_request_as_curl(opened: Callable[..., Page], site: Site) -> None:
+    page = opened("shield/playground")
+    page.run(
+        "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async text => { window.copied = text }}})"
+    )
+    page.run(RUN % json.dumps({"text": 'It\'s "quoted" & $HOME\nnext', "direction": "outbound"}))
+    page.run("[...document.querySelectorAll('#main button')].find(one => one.textContent === 'Copy as curl').click()")
+    page.wait("window.copied")
+    key = site.ask("POST", "/api/config/api-keys", {"name": "curled", "scopes": ["shield:scan"]}).json["data"]["key"]
+    script = page.run("window.copied").replace("curl ", "printf '%s\\0' ", 1)
+    words = (
+        subprocess.run(["sh", "-c", script], env={"KEY": key}, capture_output=True, check=True)
+        .stdout.decode()
+        .split("\0")
+    )
+    fields = dict(line.split(": ", 1) for line in (words[at + 1] for at, one in enumerate(words) if one == "-H"))
+    body = json.loads(words[words.index("-d") + 1])
+    assert body == {"text": 'It\'s "quoted" & $HOME\nnext', "direction": "outbound"}
+    assert words[1].startswith(site.base)
+    answer = site.served.ask("POST", words[1].removeprefix(site.base), body, key=None, headers=fields)
+    assert answer.status == 200, answer.body

@@ -5,7 +5,7 @@ import { fill, h, time } from "../dom.js";
 import { form } from "../form.js";
 import { button, confirm, dialog, facts, load, status, tag, toast, words } from "../ui.js";
 import { table } from "../table.js";
-import { found } from "./scan.js";
+import { found } from "./playground.js";
 
 export const CATEGORIES = ["injection", "jailbreak", "extraction", "indirect", "tool_abuse", "command", "sensitive_path", "exfiltration", "c2", "social_engineering", "encoding", "steganography", "secret", "pii", "financial"];
 

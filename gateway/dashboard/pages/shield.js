@@ -3,7 +3,7 @@
 import { sections } from "./sections.js";
 
 export const draw = (context, here) => sections(context, here, "shield", [
-  { id: "scan", label: "Scan", needs: ["shield:read"] },
+  { id: "playground", label: "Playground", needs: ["shield:read"] },
   { id: "rules", label: "Rules", needs: ["shield:read"] },
   { id: "policies", label: "Policies", needs: ["policies:read"] },
   { id: "acceptances", label: "Accepted risks", needs: ["risk_acceptances:read"] },

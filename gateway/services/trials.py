@@ -1,0 +1,32 @@
+"""As whom a user tries a text or a chat: as a key, under a policy, or as the gateway judges keys without a policy."""
+
+from dataclasses import dataclass, replace
+
+from gateway.domain.principals import Permission, Principal
+from gateway.errors import InvalidRequest, PermissionDenied
+from gateway.services.keys import Keys
+from gateway.services.policies import Policies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriedAs:
+    """The policy (id or name) or the key (id) whose rules apply to a trial; at most one of them."""
+
+    policy: str | None = None
+    key: str | None = None
+
+
+async def tried_as(who: Principal, wanted: TriedAs, *, policies: Policies, keys: Keys) -> Principal:
+    """Return the principal as which the gateway judges a trial of `who`.
+
+    Raises:
+        InvalidRequest: a policy and a key. PermissionDenied: the user may not see keys.
+        NotFound: there is no such policy or key.
+    """
+    if wanted.key is None:
+        return who if wanted.policy is None else replace(who, policy=(await policies.show(wanted.policy)).id)
+    if wanted.policy is not None:
+        raise InvalidRequest("Name a policy or a key, not both.", param="policy")
+    if Permission.API_KEYS_READ not in who.permissions:
+        raise PermissionDenied("Your role may not try the rules of a key.", param="key")
+    return (await keys.show(wanted.key)).principal()
