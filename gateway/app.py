@@ -36,6 +36,7 @@ from gateway.services.feed import Feed
 from gateway.services.first_start import FirstStart
 from gateway.services.fleet import Fleet
 from gateway.services.fleet_peers import FleetPeers
+from gateway.services.harmless import Harmless
 from gateway.services.health import Health
 from gateway.services.host_load import HostLoad
 from gateway.services.keys import Keys
@@ -47,6 +48,7 @@ from gateway.services.provider_keys import ProviderKeys
 from gateway.services.provider_test import ProviderTest
 from gateway.services.providers import Providers
 from gateway.services.refusals import Refusals
+from gateway.services.replay import Replay
 from gateway.services.reports import Reports, ReportSchedules
 from gateway.services.retention import Retention
 from gateway.services.risk_acceptances import RiskAcceptances
@@ -184,6 +186,18 @@ class Gateway(Lasting):
             max_wait_seconds=settings.max_wait_seconds,
         )
         self.new_verdicts = NewVerdicts(store, clock, self.policies, policy=self.policy)
+        self.harmless = Harmless(
+            store=store,
+            clock=clock,
+            ids=ids,
+            audit=audit,
+            alerts=self.alerts,
+            acceptances=self.risk_acceptances,
+            new_verdicts=self.new_verdicts,
+            replay=Replay(
+                store=store, clock=clock, new_verdicts=self.new_verdicts, rules=self.rules, shield=self.shield
+            ),
+        )
         self.shield_tests = ShieldTests(shield=shield, store=store, clock=clock, audit=audit, rules=self.rules)
         self.security_scans = SecurityScans(
             shield=shield,

@@ -2,12 +2,15 @@
 
 import argparse
 
-from gateway.cli.command import OK, Console, shown
+from gateway.cli.command import OK, Command, Console, argument, shown
 from gateway.cli.resource import Flag, Row, Values, View, commands_of, expiry
 from gateway.domain.paging import DEFAULT_LIMIT
+from gateway.errors import InvalidRequest
 from gateway.operations.alerts import ALERT_OPERATIONS
+from gateway.operations.harmless import HARMLESS_OPERATIONS
 from gateway.operations.risk_acceptances import ACCEPTANCE_OPERATIONS
-from gateway.operations.traffic import TRAFFIC_OPERATIONS
+
+_SUBJECT = "id of a request (req_…, trf_…) or of an alert (alr_…)"
 
 
 def _default_scope(values: Values, options: argparse.Namespace, console: Console) -> None:
@@ -15,17 +18,42 @@ def _default_scope(values: Values, options: argparse.Namespace, console: Console
     values.setdefault("scope", "all" if options.request_id else "active")
 
 
+def _holds_for(view: View) -> str:
+    return shown(view["agent"] or view["key"] or view["policy"] or (view["digest"] or "-")[:12], 30)
+
+
 def _print_marked(view: View, values: Values, options: argparse.Namespace, console: Console) -> int:
     for alert in view["alerts"]:
         who = f"agent {alert['agent'] or '-'}, key {alert['key_prefix'] or '-'}"
-        console.note(f"{alert['title']}, {who}: false_positive")
-        console.print(alert["id"])
+        console.note(f"{alert['id']}: {alert['title']}, {who}: false_positive")
+    console.note(view["says"])
+    for id in view["acceptances"]:
+        console.print(id)
+    return OK
+
+
+def _print_options(view: View, values: Values, options: argparse.Namespace, console: Console) -> int:
+    """Print what each exception would let through, one line each."""
+    if options.json:
+        console.print_json(view)
+        return OK
+    for one in view["options"]:
+        lets, suite = one["lets_through"], one["suite"]
+        told = one["unavailable"] or f"{one['covers']}: {', '.join(one['rules'])}. {one['new_verdict']['says']}"
+        if lets:
+            told += (
+                f" In {lets['days']} days: {lets['unblocked']} other blocked would have passed, "
+                f"{lets['confirmed']} of them confirmed attacks."
+            )
+        if suite:
+            told += f" Suite: {suite['lost']} of {suite['found']} attacks would pass."
+        console.print(f"{one['exception']}: {shown(told, 600)}")
     return OK
 
 
 _ALERTS = commands_of(
     "alerts",
-    (*ALERT_OPERATIONS, *TRAFFIC_OPERATIONS),
+    (*ALERT_OPERATIONS, *HARMLESS_OPERATIONS),
     "id of the alert (alr_…)",
     Row(
         "list",
@@ -62,14 +90,62 @@ _ALERTS = commands_of(
         note="{id} is {status}",
     ),
     Row(
-        "false-positive",
-        "Mark a request as harmless: closes the alerts that it added to, and no other.",
-        "req_01J0000000000000000000000 --note 'A test of ours.'",
-        operation="traffic.false_positive",
-        subject="id of the request (req_… or trf_…)",
-        flags=(Flag("note", "why it is harmless; the resolution of its alerts"),),
-        after=_print_marked,
+        "harmless",
+        "Show the exceptions for a harmless request, and what each would let through.",
+        "req_01J0000000000000000000000",
+        operation="harmless.preview",
+        subject=_SUBJECT,
+        has_json=True,
+        needs_rules=True,
+        after=_print_options,
     ),
+)
+_RESOLVED, _MARKED = (
+    commands_of("alerts", (*ALERT_OPERATIONS, *HARMLESS_OPERATIONS), _SUBJECT, row)[0]
+    for row in (
+        Row(
+            "resolve",
+            "",
+            "",
+            operation="alerts.change",
+            fixed={"status": "resolved"},
+            flags=(Flag("note"),),
+            note="{id} is {status}",
+        ),
+        Row(
+            "resolve",
+            "",
+            "",
+            operation="harmless.mark",
+            flags=(
+                Flag("note", "what was done, or why the request is harmless"),
+                Flag(
+                    "exception",
+                    "with --harmless, what passes from now on: none (default), text, key_agent, key or "
+                    "policy; or report, to report the rule",
+                    metavar="WHAT",
+                ),
+                expiry("until", "with --harmless: end of the exception, 30 days from now by default, 90 at most"),
+            ),
+            needs_rules=True,
+            after=_print_marked,
+        ),
+    )
+)
+
+
+def _resolve(options: argparse.Namespace, console: Console) -> int:
+    if not options.harmless and (options.exception or options.until):
+        raise InvalidRequest("--exception and --until go with --harmless.", param="--harmless")
+    return (_MARKED if options.harmless else _RESOLVED).run(options, console)
+
+
+_RESOLVE = Command(
+    "alerts resolve",
+    "Resolve an alert; with --harmless, close what a harmless request raised and make an exception.",
+    "req_01J0000000000000000000000 --harmless --exception key --note 'A test of ours.'",
+    (*_MARKED.arguments, argument("--harmless", action="store_true", help="the request was harmless")),
+    _resolve,
 )
 
 _ACCEPTANCES = commands_of(
@@ -83,7 +159,10 @@ _ACCEPTANCES = commands_of(
         operation="risk_acceptances.list",
         columns=(
             *("id", "scope", "rule"),
-            ("FOR", lambda view: shown(view["agent"] or (view["digest"] or "")[:12] or "-", 30)),
+            (
+                "FOR",
+                lambda view: shown(view["agent"] or view["key"] or view["policy"] or (view["digest"] or "")[:12], 30),
+            ),
             *("status", "until", ("BY", "accepted_by")),
             ("REASON", lambda view: shown(view["reason"], 50)),
         ),
@@ -94,10 +173,11 @@ _ACCEPTANCES = commands_of(
         "--scope rule --rule override-prior-orders --until 30d --reason 'test data'",
         operation="risk_acceptances.create",
         flags=(
-            Flag("scope", "finding, rule_agent or rule"),
+            Flag("scope", "finding, rule_agent, rule_key, rule_policy or rule"),
             Flag("rule", "id of the rule"),
             Flag("agent", "for rule_agent: the agent's name"),
-            Flag("key", "for rule_agent: id or prefix of the one key it applies to"),
+            Flag("key", "for rule_agent, rule_key: id or prefix of the one key it applies to"),
+            Flag("policy", "for rule_policy: id or name of the policy"),
             Flag("any_key", "for rule_agent without --key: any key that claims the agent's name"),
             Flag("digest", "for finding: SHA-256 of the text, as alerts and audit events have it"),
             Flag("alert", "for finding: id of the alert that shows it, instead of rule and digest"),
@@ -110,12 +190,19 @@ _ACCEPTANCES = commands_of(
         needs_rules=True,
     ),
     Row(
+        "approve",
+        "Put a proposed risk acceptance in force.",
+        "ra_01J…",
+        operation="risk_acceptances.approve",
+        note="{id} ({rule}) is in force until {until}",
+    ),
+    Row(
         "revoke",
-        "Revoke a risk acceptance.",
+        "Revoke a risk acceptance, or decline a proposal.",
         "ra_01J…",
         operation="risk_acceptances.revoke",
-        note="{id} ({rule}) is revoked",
+        note="{id} ({rule}) is {status}",
     ),
 )
 
-COMMANDS = (*_ALERTS, *_ACCEPTANCES)
+COMMANDS = (*_ALERTS, _RESOLVE, *_ACCEPTANCES)

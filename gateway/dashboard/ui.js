@@ -13,7 +13,7 @@ export const verdict = (name) => h(`span.badge.v-${["BLOCK", "REVIEW"].includes(
 
 const GOOD = ["active", "healthy", "online", "pass", "enabled", "success", "resolved", "ok", "completed", "connected", "closed"];
 const BAD = ["revoked", "failed", "fail", "blocked", "critical", "offline", "unhealthy", "down", "exceeded", "disabled", "open-circuit", "refused", "error", "broken"];
-const SOSO = ["open", "warn", "warning", "expired", "stale", "degraded", "idle", "investigating", "half_open", "half-open", "pending", "running", "observe", "soft_limit"];
+const SOSO = ["open", "warn", "warning", "expired", "stale", "degraded", "idle", "investigating", "half_open", "half-open", "pending", "proposed", "running", "observe", "soft_limit"];
 /** A state of anything: a dot whose fill tells good, so-so, bad or neither, and the word. */
 export function status(name) {
   const key = String(name ?? "").toLowerCase();

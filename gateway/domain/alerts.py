@@ -42,7 +42,7 @@ class AlertStatus(StrEnum):
 
 
 class AlertSource(StrEnum):
-    """The part of the gateway that raised an alert."""
+    """The part of the gateway that raised an alert, or an operator."""
 
     SHIELD = "shield"
     AUTH = "auth"
@@ -51,6 +51,7 @@ class AlertSource(StrEnum):
     PROVIDER = "provider"
     FLEET = "fleet"
     INTEGRITY = "integrity"
+    OPERATOR = "operator"
 
 
 ACTIVE = (AlertStatus.OPEN, AlertStatus.ACKNOWLEDGED, AlertStatus.INVESTIGATING)
@@ -151,21 +152,6 @@ class AlertCase(Alert):
     """One alert with everything that was done about it, oldest first."""
 
     timeline: tuple[AlertStep, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MarkFalsePositive:
-    """Which request was harmless, by `trf_…` or `req_…`, and why."""
-
-    id: str
-    note: Annotated[str, line(MAX_NOTE_CHARS), "Why the request is harmless; the resolution of its alerts."]
-
-
-@dataclass(frozen=True, slots=True)
-class MarkedAlerts:
-    """The alerts that were closed, after the change."""
-
-    alerts: tuple[Alert, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,22 @@
 """The rows of risk acceptances, and the view of one. The rules are in `services.risk_acceptances`."""
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 from gateway.app import Gateway
+from gateway.domain.new_verdict import NewVerdict
 from gateway.domain.paging import PageQuery
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
-from gateway.domain.risk_acceptances import MAX_ACCEPTANCE_LIMIT, AcceptanceScope, RiskAcceptance
+from gateway.domain.risk_acceptances import MAX_ACCEPTANCE_LIMIT, AcceptanceScope, AcceptanceStatus, RiskAcceptance
 from gateway.operations.operation import ById, kind
 from gateway.operations.rows import Noun, paging, public
 from gateway.records import project
 from gateway.schema import JsonSchema
-from gateway.services.new_verdicts import NewVerdict
 from gateway.services.risk_acceptances import ChangedAcceptance, WantedAcceptance
 
 _TEXT: JsonSchema = {"type": "string"}
 _NONE: JsonSchema = {"type": "null"}
 _NO: JsonSchema = {"const": False}
-_OF_ANY_KEY = dict.fromkeys(("key", "digest", "alert"), _NONE)
+_OF_ANY_KEY = dict.fromkeys(("key", "digest", "alert", "policy"), _NONE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +24,7 @@ class AcceptanceView(RiskAcceptance):
     """A risk acceptance and its present status."""
 
     until_at: int = field(metadata={"json_name": "until"})
-    status: Literal["active", "expired", "revoked"]
+    status: AcceptanceStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +53,11 @@ def _of(
     return kind((*texts, *others), scope={"const": scope.value}, **dict.fromkeys(texts, _TEXT), **properties)
 
 
+def _but(name: str) -> dict[str, JsonSchema]:
+    """Return the schemas that leave out what a body of another scope has, except `name`."""
+    return {one: schema for one, schema in _OF_ANY_KEY.items() if one != name}
+
+
 _ACCEPTANCES = Noun(
     "risk_acceptances", AcceptanceView, Permission.RISK_ACCEPTANCES_READ, Permission.RISK_ACCEPTANCES_MANAGE, view=_view
 )
@@ -74,20 +78,25 @@ ACCEPTANCE_OPERATIONS = (
     _LIST,
     _ACCEPTANCES.create(
         WantedAcceptance,
-        "Accept a risk: `scope`, `reason`, `until` (≤ 90 d), `rule`; `agent` with `key`, `digest` or `alert`.",
+        "Accept a risk: `scope`, `reason`, `until` (≤ 90 d), `rule`; `agent`, `key`, `policy`, `digest` or `alert`.",
         gives=MadeAcceptance,
         call=_create,
         kinds=(
-            _of(AcceptanceScope.RULE, ("rule",), agent=_NONE, key=_NONE, digest=_NONE, alert=_NONE, any_key=_NO),
-            _of(AcceptanceScope.RULE_AGENT, ("rule", "agent", "key"), digest=_NONE, alert=_NONE, any_key=_NO),
+            _of(AcceptanceScope.RULE, ("rule",), agent=_NONE, any_key=_NO, **_OF_ANY_KEY),
+            _of(AcceptanceScope.RULE_KEY, ("rule", "key"), agent=_NONE, any_key=_NO, **_but("key")),
+            _of(AcceptanceScope.RULE_POLICY, ("rule", "policy"), agent=_NONE, any_key=_NO, **_but("policy")),
+            _of(AcceptanceScope.RULE_AGENT, ("rule", "agent", "key"), any_key=_NO, **_but("key")),
             _of(AcceptanceScope.RULE_AGENT, ("rule", "agent"), ("any_key",), any_key={"const": True}, **_OF_ANY_KEY),
-            _of(AcceptanceScope.FINDING, ("rule", "digest"), agent=_NONE, key=_NONE, alert=_NONE, any_key=_NO),
-            _of(AcceptanceScope.FINDING, ("alert",), rule=_NONE, agent=_NONE, key=_NONE, digest=_NONE, any_key=_NO),
+            _of(AcceptanceScope.FINDING, ("rule", "digest"), agent=_NONE, any_key=_NO, **_but("digest")),
+            _of(AcceptanceScope.FINDING, ("alert",), rule=_NONE, agent=_NONE, any_key=_NO, **_but("alert")),
         ),
     ),
     _ACCEPTANCES.show("Show one risk acceptance."),
     _ACCEPTANCES.change(
         ChangedAcceptance, "Change `reason` or `until` of a risk acceptance; `version` or `If-Match` guards."
     ),
-    _ACCEPTANCES.row("revoke", "DELETE /{id}", "Revoke a risk acceptance. Its record stays in the list.", takes=ById),
+    _ACCEPTANCES.row("approve", "POST /{id}/approve", "Put a proposed risk acceptance in force.", takes=ById),
+    _ACCEPTANCES.row(
+        "revoke", "DELETE /{id}", "Revoke a risk acceptance, or decline a proposal. Its record stays.", takes=ById
+    ),
 )

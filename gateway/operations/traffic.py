@@ -1,7 +1,6 @@
 """The rows of traffic on the internal API. `services.traffic` makes the numbers."""
 
 from gateway.app import Gateway
-from gateway.domain.alerts import MarkedAlerts, MarkFalsePositive
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.domain.traffic import MAX_TRAFFIC_LIMIT, ORIGINS, TrafficFilter, TrafficRow
 from gateway.operations.operation import ById, choice, integer, request_id, text, time
@@ -62,14 +61,5 @@ TRAFFIC_OPERATIONS = (
         "Show one request, by `trf_…` or `req_…`: its score's ledger, alerts, and texts that a policy keeps.",
         gives=TrafficDetail,
         call=_show,
-    ),
-    _TRAFFIC.row(
-        "false_positive",
-        "POST /{id}/false-positive",
-        "Mark a request, by `trf_…` or `req_…`, as harmless: closes the alerts that it added to, and no other.",
-        takes=MarkFalsePositive,
-        gives=MarkedAlerts,
-        call=lambda gateway, who, command, context: gateway.alerts.mark(who, command, context),
-        fails=("conflict",),
     ),
 )

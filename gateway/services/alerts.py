@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gateway.domain.alerts import (
-    ACTIVE,
     MERGE_WITHIN_MS,
     Alert,
     AlertCase,
@@ -18,8 +17,6 @@ from gateway.domain.alerts import (
     AlertSource,
     AlertStatus,
     AlertStep,
-    MarkedAlerts,
-    MarkFalsePositive,
     RequestAlert,
     WantedAlert,
     fingerprint,
@@ -27,7 +24,7 @@ from gateway.domain.alerts import (
     move,
 )
 from gateway.domain.principals import Principal, RequestContext
-from gateway.errors import Conflict, InvalidRequest, NotFound
+from gateway.errors import Conflict, InvalidRequest
 from gateway.records import project
 from gateway.schema import check
 from gateway.services.findings import described
@@ -243,38 +240,6 @@ class Alerts(Resource[Alert]):
 
         return await self.audit.commit(work)
 
-    async def mark(self, principal: Principal, wanted: MarkFalsePositive, context: RequestContext) -> MarkedAlerts:
-        """Close every active alert that a harmless request added to, as a false positive.
-
-        Raises:
-            InvalidRequest: the note. NotFound: there is no such request.
-            Conflict: the request has no active alert of its own. AuditUnavailable: nothing was changed.
-        """
-        check(wanted)
-        note, now_at = wanted.note.strip(), self.clock.now_at()
-
-        def work(tx: Transaction) -> MarkedAlerts:
-            row = self.store.traffic.find(tx, wanted.id)
-            if row is None:
-                raise NotFound("There is no such request in the traffic, or no longer.")
-            found = _alerts_of(self.store, tx, row.request_id)
-            active = [alert for alert in found if alert.status in ACTIVE]
-            if not active:
-                closed = ", ".join(f"{alert.id} is {alert.status.value}" for alert in found)
-                why = f"its alert is closed already ({closed})" if found else "the request has no alert of its own"
-                raise Conflict(f"Nothing was changed: {why}.")
-            marked = []
-            for alert in active:
-                after = move(alert, AlertStatus.FALSE_POSITIVE, who=principal.name, at=now_at, note=note)
-                self.store.alerts.change(tx, after)
-                shown = {"before": {"status": alert.status}, "after": {"status": after.status}}
-                details = {"note": note, "marked_request": row.request_id}
-                self._append(tx, "false_positive", principal, context, id=alert.id, details=details, **shown)
-                marked.append(after)
-            return MarkedAlerts(tuple(marked))
-
-        return await self.audit.commit(work)
-
     def _has_many(self, tx: Transaction, key: str, at: int) -> bool:
         """Count a new alert of a key's agents, and return whether there were `MOST_NAMED` within ten minutes."""
         slot = ("new alerts", key)
@@ -308,7 +273,7 @@ class Alerts(Resource[Alert]):
     def _accepted_until(self, tx: Transaction, acceptance_id: str) -> int | None:
         """Return when a risk acceptance ends, or None if there is none or it was revoked."""
         found = self.store.risk_acceptances.by_id(tx, acceptance_id)
-        return None if found is None or found.revoked_at is not None else found.until_at
+        return None if found is None or found.is_proposed or found.revoked_at is not None else found.until_at
 
     def _append_move(
         self,

@@ -235,7 +235,7 @@ class Chat:
         if self.agents.any_blocked():
             self.agents.check(exchange.claimed_agent())
         policy = self.policies.of(principal, self.policy)
-        accept = self.acceptances.accept_for(Source(exchange.claimed_agent(), principal.lineage))
+        accept = self.acceptances.accept_for(Source(exchange.claimed_agent(), principal.lineage, principal.policy))
         if not _may_use(principal, exchange.request.prompt.model):
             raise AccessDenied("The API key may not use this model.", param="model")
         return self._policy_of(policy, accept=accept, owner=principal.id)

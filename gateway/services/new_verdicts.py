@@ -1,9 +1,9 @@
 """Compute the verdict that a request would get now, from its stored findings. Needs no text and records nothing."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from gateway.clock import Clock
+from gateway.domain.new_verdict import NewVerdict, RuleShare
 from gateway.domain.policies import UNSCANNABLE_RULE, ShieldPolicy, redacted_categories
 from gateway.domain.risk_acceptances import RiskAcceptance, Source, accept
 from gateway.domain.traffic import TrafficRow
@@ -17,25 +17,6 @@ from gateway.store.store import Store
 
 _NOT_COVERED = "This acceptance covers none of this request's findings."
 _BY_ANOTHER = "An earlier acceptance already covers what this one could."
-
-
-@dataclass(frozen=True, slots=True)
-class RuleShare:
-    """The share of a rule in a score."""
-
-    rule: str
-    score: int
-
-
-@dataclass(frozen=True, slots=True)
-class NewVerdict:
-    """The verdict that a request would get now, and in words. verdict, score: None when they are unknown."""
-
-    request_id: str | None
-    verdict: Verdict | None
-    score: int | None
-    rules: tuple[RuleShare, ...]
-    says: str
 
 
 class NewVerdicts:
@@ -60,15 +41,26 @@ class NewVerdicts:
             if row is None:
                 known = "That request is not in the traffic" if request or alert else "No request was named"
                 return NewVerdict(None, None, None, (), f"{known}, so its new verdict is not known.")
-            caller = self._caller(tx, row)
-            if caller is None:
-                return _unknown(row, "its key or the policy of its key is gone")
             active = self._store.risk_acceptances.active(tx, now_at=self._clock.now_at())
-            return self._new_verdict(row, made, active, *caller)
+            return self.verdict(tx, row, active, (made,))
 
         return await self._store.db.read(work)
 
-    def _caller(self, tx: Transaction, row: TrafficRow) -> tuple[Source, ShieldPolicy] | None:
+    def verdict(
+        self, tx: Transaction, row: TrafficRow, active: Sequence[RiskAcceptance], made: Sequence[RiskAcceptance]
+    ) -> NewVerdict:
+        """Return the verdict of a request under `active`; `made` are those of them that it is asked for."""
+        caller = self.caller(tx, row)
+        if caller is None:
+            return _unknown(row, "its key or the policy of its key is gone")
+        results = self.results(row, active, *caller)
+        if isinstance(results, str):
+            return _unknown(row, results)
+        alone = self.results(row, made, *caller)
+        covered = "" if _has(results, made) else _BY_ANOTHER if _has(alone, made) else _NOT_COVERED
+        return _known(row, max(results, key=lambda result: result.score), covered)
+
+    def caller(self, tx: Transaction, row: TrafficRow) -> tuple[Source, ShieldPolicy] | None:
         """Return the source of a request and the policy for it, or None if its key or policy no longer exists."""
         if not row.key_prefix:
             return Source(row.agent or "", None), self._policy
@@ -80,32 +72,26 @@ class NewVerdicts:
             policy = self._policies.of(principal, self._policy)
         except PermissionDenied:
             return None
-        return Source(row.agent or principal.name, principal.lineage), policy
+        return Source(row.agent or principal.name, principal.lineage, principal.policy), policy
 
-    def _new_verdict(
-        self,
-        row: TrafficRow,
-        made: RiskAcceptance,
-        active: Sequence[RiskAcceptance],
-        source: Source,
-        policy: ShieldPolicy,
-    ) -> NewVerdict:
+    def results(
+        self, row: TrafficRow, acceptances: Sequence[RiskAcceptance], source: Source, policy: ShieldPolicy
+    ) -> list[ScanResult] | str:
+        """Return the results of prompt and reply under acceptances, or why they are not known."""
         stored = {one: [found for found in row.detections if _direction(found) == one] for one in Direction}
         if sum(map(len, stored.values())) < len(row.detections):
-            return _unknown(row, "its findings were kept by an earlier version")
+            return "its findings were kept by an earlier version"
         if any(len(found) >= MOST_FINDINGS for found in stored.values()):
-            return _unknown(row, f"it has {MOST_FINDINGS} findings or more, and no more are kept")
+            return f"it has {MOST_FINDINGS} findings or more, and no more are kept"
         scoring, now_at = policy.scoring, self._clock.now_at()
         scanned = [judge(map(kept_detection, found), scoring) for found in stored.values()]
-        results = [accept(one, active, scoring, source=source, now_at=now_at) for one in scanned]
-        alone = [accept(one, (made,), scoring, source=source, now_at=now_at) for one in scanned]
+        results = [accept(one, acceptances, scoring, source=source, now_at=now_at) for one in scanned]
         left = [one for result in results for one in result.detections if one.accepted is None]
         if any(one.rule == UNSCANNABLE_RULE for one in left):
-            return _unknown(row, "it has a part that the shield cannot read")
+            return "it has a part that the shield cannot read"
         if any(one.category in redacted_categories(policy) for one in left):
-            return _unknown(row, "the policy masks what was found, and only the text shows whether it can")
-        covered = "" if _has(results, made) else _BY_ANOTHER if _has(alone, made) else _NOT_COVERED
-        return _known(row, max(results, key=lambda result: result.score), covered)
+            return "the policy masks what was found, and only the text shows whether it can"
+        return results
 
 
 def _direction(found: Mapping[str, object]) -> object:
@@ -113,8 +99,9 @@ def _direction(found: Mapping[str, object]) -> object:
     return found.get("direction") if "sha256" in found or found.get("rule") == UNSCANNABLE_RULE else None
 
 
-def _has(results: Sequence[ScanResult], made: RiskAcceptance) -> bool:
-    return any(one.accepted == made.id for result in results for one in result.detections)
+def _has(results: Sequence[ScanResult] | str, made: Sequence[RiskAcceptance]) -> bool:
+    ids = {one.id for one in made}
+    return any(one.accepted in ids for result in results if isinstance(result, ScanResult) for one in result.detections)
 
 
 def _unknown(row: TrafficRow, why: str) -> NewVerdict:

@@ -39,10 +39,15 @@ _Digest = Annotated[
     str, Bounds(pattern=DIGEST_PATTERN, says="must be the SHA-256 of the evidence, 64 lowercase hex digits")
 ]
 _Request = Annotated[str, line(100), "The id of a request, `trf_…` or `req_…`: the answer says its new verdict."]
-_SCOPES = dict.fromkeys(("digest", "alert"), AcceptanceScope.FINDING) | dict.fromkeys(
-    ("agent", "key", "any_key"), AcceptanceScope.RULE_AGENT
-)
-"""The fields that belong to one scope."""
+_SCOPES = {
+    "digest": (AcceptanceScope.FINDING,),
+    "alert": (AcceptanceScope.FINDING,),
+    "agent": (AcceptanceScope.RULE_AGENT,),
+    "any_key": (AcceptanceScope.RULE_AGENT,),
+    "key": (AcceptanceScope.RULE_AGENT, AcceptanceScope.RULE_KEY),
+    "policy": (AcceptanceScope.RULE_POLICY,),
+}
+"""The fields that belong to some scopes only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +56,7 @@ class WantedAcceptance:
 
     finding: `rule` and `digest`, or only `alert`, the id of the alert that shows the finding. rule: only `rule`.
     rule_agent: `rule`, `agent` and `key`, for requests of that agent with that key. A caller names its agent itself, so
-    without a key `any_key` must be true.
+    without a key `any_key` must be true. rule_key: `rule` and `key`. rule_policy: `rule` and `policy`, for its keys.
     """
 
     scope: AcceptanceScope
@@ -62,6 +67,7 @@ class WantedAcceptance:
     key: Annotated[str, line(100), "The id or the prefix of one API key."] | None = None
     digest: _Digest | None = None
     alert: Annotated[str, line(100), "The id of an alert of a scan."] | None = None
+    policy: Annotated[str, line(100), "The id or the name of a policy."] | None = None
     any_key: Annotated[bool, "Accept it for every key: anyone may claim the name of the agent."] = False
     request: _Request | None = None
 
@@ -82,7 +88,7 @@ class RiskAcceptances(Resource[RiskAcceptance]):
     noun, nouns = "risk acceptance", "risk acceptances"
     resource_type = "risk_acceptance"
     repository = "risk_acceptances"
-    audited = ("scope", "rule", "agent", "key", "digest", "reason", "revoked_at")
+    audited = ("scope", "rule", "agent", "key", "policy", "digest", "request", "reason", "revoked_at", "proposed_by")
 
     _active: tuple[RiskAcceptance, ...] = field(init=False, default=())
     _generation: int = field(init=False, default=-1)
@@ -118,29 +124,30 @@ class RiskAcceptances(Resource[RiskAcceptance]):
 
         rules: the ids that a detection may have.
         """
-        now_at = self.clock.now_at()
         check(new)
         _check_scope(new)
-        check_future(new.until_at, now_at, param="until", days=MAX_DAYS)
+        check_future(new.until_at, self.clock.now_at(), param="until", days=MAX_DAYS)
 
         def work(tx: AuthorityTransaction) -> RiskAcceptance:
-            if len(self.store.risk_acceptances.active(tx, now_at=now_at)) >= MAX_ACCEPTANCES:
-                raise Conflict(f"There are {MAX_ACCEPTANCES} risk acceptances in force; revoke some first.")
             rule, digest = self._evidence(tx, new, rules)
             key = None if new.key is None else find_key(self.store, tx, new.key, param="key")
+            policy = None if new.policy is None else self.store.policies.find(tx, new.policy)
+            if new.policy is not None and policy is None:
+                raise Conflict("policy must be the id or the name of a policy.", param="policy")
             made = RiskAcceptance(
                 id=self.ids.new("ra"),
                 scope=new.scope,
                 rule=rule,
                 agent=new.agent.strip() if new.agent else None,
                 key=(key.lineage or key.id) if key else None,
+                policy=policy.id if policy else None,
                 digest=digest,
                 reason=new.reason.strip(),
-                accepted_at=now_at,
+                accepted_at=self.clock.now_at(),
                 accepted_by=principal.name,
                 until_at=new.until_at,
             )
-            self.store.risk_acceptances.insert(tx, made)
+            self.add(tx, made)
             self.audit.append_change(
                 tx, "risk_accepted", principal, context, self.resource_type, made.id, after=self._shown(made)
             )
@@ -148,8 +155,37 @@ class RiskAcceptances(Resource[RiskAcceptance]):
 
         return await self.audit.commit_authority(work)
 
+    def add(self, tx: AuthorityTransaction, made: RiskAcceptance) -> None:
+        """Store an acceptance; the caller appends the audit event. Raises Conflict: there are too many."""
+        if self.store.risk_acceptances.pending(tx, now_at=self.clock.now_at()) >= MAX_ACCEPTANCES:
+            raise Conflict(f"There are {MAX_ACCEPTANCES} risk acceptances in force or proposed; revoke some first.")
+        self.store.risk_acceptances.insert(tx, made)
+
+    async def approve(self, principal: Principal, name: str, context: RequestContext) -> RiskAcceptance:
+        """Put a proposed acceptance in force.
+
+        Raises:
+            NotFound: there is none. Conflict: it is not proposed, or no longer. AuditUnavailable: nothing was changed.
+        """
+        now_at = self.clock.now_at()
+
+        def approved(before: RiskAcceptance) -> RiskAcceptance:
+            if (status := before.status_at(now_at)) != "proposed":
+                raise Conflict(f"The risk acceptance {before.id} is {status}; only a proposed one can be approved.")
+            return replace(
+                before,
+                is_proposed=False,
+                proposed_by=before.accepted_by,
+                accepted_at=now_at,
+                accepted_by=principal.name,
+            )
+
+        return await self.audit.commit_authority(
+            lambda tx: self._update(tx, principal, context, name, None, approved, action="approved")
+        )
+
     async def revoke(self, principal: Principal, name: str, context: RequestContext) -> RiskAcceptance:
-        """Revoke an acceptance. Its record stays.
+        """Revoke an acceptance, or decline a proposed one. Its record stays.
 
         Raises:
             NotFound: there is none. Conflict: it is revoked already. AuditUnavailable: it still holds.
@@ -160,9 +196,11 @@ class RiskAcceptances(Resource[RiskAcceptance]):
                 raise Conflict(f"The risk acceptance {before.id} is revoked already.")
             return replace(before, revoked_at=self.clock.now_at(), revoked_by=principal.name)
 
-        return await self.audit.commit_authority(
-            lambda tx: self._update(tx, principal, context, name, None, revoked, action="revoked")
-        )
+        def work(tx: AuthorityTransaction) -> RiskAcceptance:
+            action = "declined" if self.find(tx, name).is_proposed else "revoked"
+            return self._update(tx, principal, context, name, None, revoked, action=action)
+
+        return await self.audit.commit_authority(work)
 
     def _changed(
         self, tx: AuthorityTransaction, principal: Principal, before: RiskAcceptance, changes: ChangedAcceptance
@@ -210,9 +248,12 @@ def _findings(alert: Alert) -> Sequence[Mapping[str, object]]:
 
 def _check_scope(wanted: WantedAcceptance) -> None:
     """Refuse fields that do not belong to the scope, and a scope without its fields."""
-    for name, scope in _SCOPES.items():
-        if scope is not wanted.scope and getattr(wanted, name) not in (None, False):
-            raise InvalidRequest(f"{name} is for the scope {scope}.", param=name)
+    for name, scopes in _SCOPES.items():
+        if wanted.scope not in scopes and getattr(wanted, name) not in (None, False):
+            raise InvalidRequest(f"{name} is for the scope {' or '.join(scopes)}.", param=name)
+    for scope, name in ((AcceptanceScope.RULE_KEY, "key"), (AcceptanceScope.RULE_POLICY, "policy")):
+        if wanted.scope is scope and getattr(wanted, name) is None:
+            raise InvalidRequest(f"{name} is missing.", param=name)
     if wanted.scope is AcceptanceScope.RULE_AGENT:
         if not (wanted.agent or "").strip():
             raise InvalidRequest("agent is missing.", param="agent")

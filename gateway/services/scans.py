@@ -120,7 +120,8 @@ class Scans:
             AuditUnavailable, Overloaded: what was found could not be recorded.
         """
         policy = self.policies.of(principal, self.policy)
-        accept = self.acceptances.accept_for(Source(context.agent or principal.name, principal.lineage))
+        source = Source(context.agent or principal.name, principal.lineage, principal.policy)
+        accept = self.acceptances.accept_for(source)
         result, elapsed_us = await self._scanned(command, policy, owner=principal.id, accept=accept)
         answer = _answer(result, elapsed_us)
         if not is_recorded:

@@ -233,7 +233,7 @@ QUERIES: Mapping[str, Query] = {
     "acceptances": _now(
         "risk acceptances that hold",
         """SELECT scope, rule, agent, reason, accepted_by, accepted_at, until_at FROM risk_acceptances
-            WHERE revoked_at IS NULL AND until_at > :now ORDER BY until_at""",
+            WHERE revoked_at IS NULL AND is_proposed = 0 AND until_at > :now ORDER BY until_at""",
         "scope, rule, agent, reason, accepted by, accepted:time, until:time",
     ),
     "budgets": _now(

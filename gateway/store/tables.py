@@ -92,13 +92,22 @@ class RiskAcceptanceRepository(AuthorityTable[RiskAcceptance]):
         super().__init__(
             "risk_acceptances",
             RiskAcceptance,
-            columns={"key": "key_id"},
-            changes=("reason", "until_at", "revoked_at", "revoked_by"),
+            columns={"key": "key_id", "policy": "policy_id", "request": "request_id"},
+            changes=(
+                *("reason", "until_at", "revoked_at", "revoked_by"),
+                *("is_proposed", "proposed_by", "accepted_at", "accepted_by"),
+            ),
             page_limit=MAX_ACCEPTANCE_LIMIT,
         )
 
     def active(self, tx: Transaction, *, now_at: int) -> tuple[RiskAcceptance, ...]:
-        return self.many(tx, "WHERE revoked_at IS NULL AND until_at > :now_at ORDER BY id", now_at=now_at)
+        return self.many(
+            tx, "WHERE revoked_at IS NULL AND is_proposed = 0 AND until_at > :now_at ORDER BY id", now_at=now_at
+        )
+
+    def pending(self, tx: Transaction, *, now_at: int) -> int:
+        """Return how many are in force or wait for an approval."""
+        return self.count(tx, "WHERE revoked_at IS NULL AND until_at > :now_at", now_at=now_at)
 
 
 class UserRepository(AuthorityTable[User]):

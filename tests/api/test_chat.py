@@ -46,8 +46,8 @@ class ScriptedChat:
         self.threads.append(threading.current_thread() is threading.main_thread())
         return SimpleNamespace(prompt=SimpleNamespace(is_streamed=False), body=body)
 
-    async def complete(self, who: object, read: Any, context: object) -> ChatAnswer:
-        assert (who, context) == (WHO, CONTEXT)
+    async def complete(self, who: object, read: Any, context: object, *, tried_by: object) -> ChatAnswer:
+        assert (who, context, tried_by) == (WHO, CONTEXT, None)
         self.bodies.append(read.body)
         if isinstance(self.answer, Exception):
             raise self.answer

@@ -33,6 +33,7 @@ async def test_an_acceptance_lives_its_whole_life(site: Site) -> None:
         "id": made["id"], "scope": "rule", "rule": "say-please", "agent": None, "key": None, "digest": None,
         "reason": "known", "status": "active", "accepted_at": made["accepted_at"], "accepted_by": "local",
         "until": made["until"], "revoked_at": None, "revoked_by": None, "version": 1,
+        "policy": None, "request": None, "proposed_by": None,
     }  # fmt: skip
     one = f"{ACCEPTANCES}/{made['id']}"
     changed = (await site.ask("PATCH", one, {"reason": "still known", "until": days(30), "version": 1}))["data"]

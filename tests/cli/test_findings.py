@@ -28,14 +28,14 @@ def attack(folder: Path, *agents: str) -> list[str]:
 
 def test_a_request_marked_as_harmless_closes_its_own_alert_alone(command: Run, tmp_path: Path) -> None:
     first, _, _ = attack(tmp_path, "design-bot", "design-bot", "evil-bot")
-    code, alert, said = command("alerts", "false-positive", first, "--note", "harmless")
+    code, _, said = command("alerts", "resolve", first, "--harmless", "--note", "harmless")
     assert code == 0 and "design-bot" in said and "svc_" in said
     found = json.loads(command("alerts", "list", "--scope", "all", "--source", "shield", "--json")[1])
     assert {(one["agent"], one["status"]) for one in found} == {("design-bot", "false_positive"), ("evil-bot", "open")}
-    assert alert.strip() in [one["id"] for one in found if one["agent"] == "design-bot"]
+    assert [one["id"] for one in found if one["agent"] == "design-bot"][0] in said
     for request, why in ((first, "closed already"), ("req_nothing", "no such request")):
         with pytest.raises(GatewayError, match=why):
-            command("alerts", "false-positive", request, "--note", "harmless")
+            command("alerts", "resolve", request, "--harmless", "--note", "harmless")
 
 
 def test_after_accepting_the_new_verdict_of_the_request_is_told(command: Run, tmp_path: Path) -> None:
@@ -47,3 +47,20 @@ def test_after_accepting_the_new_verdict_of_the_request_is_told(command: Run, tm
     other = ("acceptances", "create", "--scope", "rule_agent", "--agent", "b", "--any-key", *words)
     assert "would now be ALLOW (score 0)" in command(*finding, "--request", request)[2]
     assert "This acceptance covers none of this request's findings" in command(*other, "--request", request)[2]
+
+
+def test_an_exception_is_made_on_the_command_line_once_its_effect_is_known(command: Run, tmp_path: Path) -> None:
+    first, second = attack(tmp_path, "design-bot", "evil-bot")
+    told = command("alerts", "harmless", first)[1]
+    assert "key: The key ci: say-please. This request would now be ALLOW (score 0)." in told
+    assert "1 other blocked would have passed, 0 of them confirmed attacks" in told
+    _, made, said = command(
+        "alerts", "resolve", first, "--harmless", "--exception", "key_agent", "--until", "7d", "--note", "ours"
+    )
+    assert "1 alert closed. The exception holds from now on." in said
+    (one,) = json.loads(command("acceptances", "list", "--json")[1])
+    assert (one["id"], one["scope"], one["agent"]) == (made.strip(), "rule_agent", "design-bot")
+    alert = json.loads(command("alerts", "list", "--request-id", second, "--json")[1])[0]
+    assert "is resolved" in command("alerts", "resolve", alert["id"], "--note", "done")[2]
+    with pytest.raises(GatewayError, match="go with --harmless"):
+        command("alerts", "resolve", second, "--exception", "key", "--note", "x")

@@ -165,23 +165,3 @@ def test_retention_is_changed_while_it_runs(opened: Callable[..., Page], site: S
     page.say("Reset to the startup value")
     page.wait("document.querySelector('[name=retention_traffic_days]').value === '30'")
     page.check()
-
-
-def test_a_risk_is_accepted_where_it_was_seen(opened: Callable[..., Page], site: Site) -> None:
-    row = newest(site, "/api/traffic?verdict=BLOCK&limit=1")[0]
-    assert row["detections"][0]["sha256"] == row["text_sha256"]
-    page = opened(f"traffic/{row['id']}")
-    page.say("Accept the risk")
-    send(page, {"scope": "finding", "reason": "seen in traffic"})
-    alert = next(one for one in newest(site, "/api/alerts?source=shield&scope=active") if one["agent"])
-    page.run(f"location.hash = {quoted('#/alerts/' + alert['id'])}")
-    page.wait("document.querySelector('dialog .timeline')")
-    page.say("Accept the risk")
-    send(page, {"scope": "rule_agent", "reason": "seen in an alert"})
-    made = {one["reason"]: one for one in newest(site, "/api/risk-acceptances")}
-    assert (made["seen in traffic"]["scope"], made["seen in traffic"]["digest"]) == (
-        "finding",
-        row["detections"][0]["sha256"],
-    )
-    assert (made["seen in an alert"]["rule"], made["seen in an alert"]["agent"]) == (alert["rule"], alert["agent"])
-    page.check()

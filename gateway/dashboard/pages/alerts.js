@@ -5,9 +5,9 @@ import { ago, fill, h, number, time } from "../dom.js";
 import { formDialog } from "../form.js";
 import { button, code, empty, facts, failed, filters, load, severity, status, tag, toast, words } from "../ui.js";
 import { cut, table } from "../table.js";
-import { acceptDialog } from "./acceptances.js";
 import { evidence as hash } from "./traffic.js";
 import { detail } from "./detail.js";
+import { harmlessDialog } from "./harmless.js";
 
 const STATES = { acknowledged: "Acknowledge", investigating: "Investigate", resolved: "Resolve", false_positive: "False positive", suppressed: "Suppress", open: "Reopen" };
 const LEADS = { open: ["acknowledged", "investigating", "resolved", "false_positive", "suppressed"], acknowledged: ["investigating", "resolved", "false_positive", "suppressed"], investigating: ["resolved", "false_positive", "suppressed"], resolved: ["open"], false_positive: ["open"], suppressed: ["open"] };
@@ -45,7 +45,7 @@ export async function draw(context, here) {
     { name: "scope", label: "Which", value: "active", options: [["active", "Active"], ["terminal", "Closed"], ["all", "All"]] },
     { name: "severity", label: "Severity", options: ["", "critical", "high", "medium", "low"] },
     { name: "status", label: "State", options: ["", ...Object.keys(LEADS)] },
-    { name: "source", label: "Source", options: ["", "shield", "auth", "budget", "access", "provider", "fleet", "integrity"] },
+    { name: "source", label: "Source", options: ["", "shield", "auth", "budget", "access", "provider", "fleet", "integrity", "operator"] },
     { name: "rule", label: "Rule" }, { name: "agent", label: "Agent" },
     { name: "assigned_to", label: "Assigned to", options: [["", "Anyone"], [session.user.username, "Me"]] },
     values.since && { name: "since", label: "Since" }, values.until && { name: "until", label: "Until" },
@@ -77,6 +77,8 @@ function move(alert, to, changed) {
   ], (values) => send({ ...values, note: values.note || undefined }), { label: STATES[to], told, done: changed });
 }
 
+const isOfRequest = (alert) => alert.source === "shield" && Boolean(alert.request_id);
+
 function one(id, context, changed) {
   const body = h("div.stack");
   const again = load(body, () => api.get(at("alerts", id), {}, context.signal), (alert) => {
@@ -84,9 +86,8 @@ function one(id, context, changed) {
     return [
       h("div.row-line", severity(alert.severity), status(alert.status), tag(words(alert.source)), alert.count > 1 && h("span.dim", `${number(alert.count)} times`)),
       h("h2", alert.title), h("p", alert.description),
-      context.can("alerts:manage") && h("div.row-line", LEADS[alert.status].map((to) => button(STATES[to], () => move(alert, to, after), { kind: to === "acknowledged" ? "primary" : "" })),
-        button("Assign", () => formDialog("Assign", [{ name: "assigned_to", label: "To", value: alert.assigned_to || context.session.user.username, required: true }], (values) => api.patch(at("alerts", alert.id), { ...values, version: alert.version }), { label: "Assign", told: "Assigned.", done: after })),
-        alert.source === "shield" && context.can("risk_acceptances:manage") && button("Accept the risk", () => acceptDialog({ rule: alert.rule, agent: alert.agent, key: alert.key_prefix, alert: alert.evidence?.at(-1)?.detections?.some((one) => one.rule === alert.rule && one.spread) ? null : alert.id, request: alert.request_id }, after))),
+      context.can("alerts:manage") && h("div.row-line", LEADS[alert.status].map((to) => button(isOfRequest(alert) && to === "false_positive" ? "This was harmless" : STATES[to], () => (isOfRequest(alert) && to === "false_positive" ? harmlessDialog(alert.id, after) : move(alert, to, after)), { kind: to === "acknowledged" ? "primary" : "" })),
+        button("Assign", () => formDialog("Assign", [{ name: "assigned_to", label: "To", value: alert.assigned_to || context.session.user.username, required: true }], (values) => api.patch(at("alerts", alert.id), { ...values, version: alert.version }), { label: "Assign", told: "Assigned.", done: after }))),
       facts(["Rule", alert.source === "shield" ? h("a", { href: context.link("shield", ["rules", alert.rule]) }, alert.rule) : alert.rule], ["First seen", time(alert.first_seen)], ["Last seen", time(alert.last_seen)], ["Agent", alert.agent], ["Key", alert.key_prefix && code(alert.key_prefix)], ["Seen in", alert.origin && code(alert.origin)],
         ["Request", alert.request_id && (context.can("traffic:read") ? h("a", { href: context.link("traffic", [alert.request_id]) }, alert.request_id) : code(alert.request_id))], ["Assigned to", alert.assigned_to], alert.resolution && ["Resolution", alert.resolution], alert.suppressed_until && ["Suppressed until", time(alert.suppressed_until)], alert.acceptance && ["Accepted by", h("a", { href: context.link("shield", ["acceptances"]) }, alert.acceptance)]),
       alert.evidence.length ? h("div", h("h3", "Evidence"), alert.evidence.map(evidence)) : null,

@@ -5,8 +5,8 @@ import { fill, h, icon, millis, microusd, number, time } from "../dom.js";
 import { formDialog } from "../form.js";
 import { button, code, confirm, empty, facts, filters, load, RANGES, severity, toast, verdict, words } from "../ui.js";
 import { cut, table } from "../table.js";
-import { acceptDialog } from "./acceptances.js";
 import { detail } from "./detail.js";
+import { harmlessDialog } from "./harmless.js";
 
 export async function draw(context, here) {
   const { main, tools, link, can, signal } = context;
@@ -98,22 +98,10 @@ export function evidence(line) {
 
 function actions(row, context, again) {
   const { can } = context;
-  const first = row.ledger.find((line) => !line.accepted) || row.ledger[0];
   return [
-    first && can("risk_acceptances:manage") && button("Accept the risk", () => acceptDialog({ rule: first.rule, digest: first.spread ? null : first.sha256, agent: row.agent, key: row.key_prefix, request: row.request_id })),
-    first && can("alerts:read") && h("a.btn", { href: context.link("alerts", [], { request_id: row.request_id }) }, "Its alerts"),
-    first && can("alerts:manage") && button("False positive", () => falsePositive(row, again)),
+    row.ledger.length > 0 && can("alerts:manage") && button("This was harmless", () => harmlessDialog(row.request_id, again)),
+    row.ledger.length > 0 && can("alerts:read") && h("a.btn", { href: context.link("alerts", [], { request_id: row.request_id }) }, "Its alerts"),
     row.key_prefix && can("api_keys:manage") && button("Revoke the key", () => confirm("Revoke this key?", `From now on, every worker refuses requests with ${row.key_prefix}. You cannot undo this.`, "Revoke", async () => { await api.post(at("config/api-keys", row.key_prefix, "revoke")); toast("Key revoked."); }), { kind: "danger" }),
     row.key_prefix && can("access:manage") && button("Deny the key for a day", () => formDialog("Deny this key for a day", [{ name: "reason", label: "Reason", required: true }], (values) => api.post("/api/access", { list: "deny", type: "KEY", value: row.key_prefix, reason: values.reason, expires_at: new Date(Date.now() + 86400000).toISOString() }), { label: "Deny", told: "The key is denied for a day." })),
   ];
-}
-
-/** Close the alerts that this request added to, and no other; the gateway knows which those are. */
-function falsePositive(row, again) {
-  const mine = row.alerts.filter((one) => ["open", "acknowledged", "investigating"].includes(one.status));
-  if (!mine.length) { toast(row.alerts.length ? "The alert of this request is already closed. Nothing changed." : "This request has no alert. Nothing changed.", "bad"); return; }
-  formDialog("Mark as false positive", [{ name: "note", label: "Why", required: true }], (values) => api.post(at("traffic", row.id, "false-positive"), values), {
-    label: "Mark", told: "Marked as a false positive.", done: again,
-    intro: ["Closes ", mine.length > 1 ? "these alerts, which this request added to:" : "this alert, which this request added to:", mine.map((one) => facts(["Alert", one.title], ["Rule", code(one.rule)], ["Agent", one.agent], ["Key", one.key_prefix && code(one.key_prefix)], ["Last seen", time(one.last_seen)], ["Requests", number(one.count)]))],
-  });
 }

@@ -1,0 +1,119 @@
+"""What an exception would let through: stored requests judged again, and the attacks of the validation suite."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from gateway.clock import Clock
+from gateway.domain.alerts import AlertFilter, AlertSource, AlertStatus
+from gateway.domain.harmless import Exemption, LetThrough, Passed, SuiteLoss
+from gateway.domain.policies import ShieldPolicy
+from gateway.domain.risk_acceptances import DAY_MS, RiskAcceptance, Source
+from gateway.domain.traffic import MAX_TRAFFIC_LIMIT, TrafficFilter, TrafficRow
+from gateway.services.new_verdicts import NewVerdicts
+from gateway.services.rules import Rules
+from gateway.shield import Shield
+from gateway.shield.detections import Detection, Verdict
+from gateway.shield.scoring import Policy, judge
+from gateway.shield.suite import load_suite
+from gateway.store.database import Transaction
+from gateway.store.store import Store
+
+REPLAY_DAYS = 30
+MOST_ROWS = 2_000
+"""The most requests of each verdict that are judged again, the newest first."""
+MOST_EXAMPLES = 5
+CONFIRMED = (AlertStatus.ACKNOWLEDGED, AlertStatus.INVESTIGATING, AlertStatus.RESOLVED)
+"""The states of an alert that a person took for an attack."""
+_RANK = {Verdict.ALLOW: 0, Verdict.REVIEW: 1, Verdict.BLOCK: 2}
+Exceptions = Mapping[Exemption, Sequence[RiskAcceptance]]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Replay:
+    """Judges anew what was found before."""
+
+    store: Store
+    clock: Clock
+    new_verdicts: NewVerdicts
+    rules: Rules
+    shield: Shield
+    _suite: tuple[int, list[tuple[Detection, ...]]] | None = field(default=None, init=False)
+
+    def let_through(
+        self, tx: Transaction, made: Exceptions, accepted: Sequence[RiskAcceptance], *, but: str
+    ) -> dict[Exemption, LetThrough]:
+        """Judge the flagged requests of the last days again, except the request `but`, under each exception.
+
+        accepted: the acceptances in force.
+        """
+        since_at = self.clock.now_at() - REPLAY_DAYS * DAY_MS
+        passed: dict[Exemption, list[Passed]] = {one: [] for one in made}
+        judged, is_partial = 0, False
+        callers: dict[tuple[str, str | None], tuple[Source, ShieldPolicy] | None] = {}
+        for verdict in (Verdict.BLOCK, Verdict.REVIEW):
+            rows = 0
+            for row in self._rows(tx, TrafficFilter(verdict=verdict, since=since_at, limit=MAX_TRAFFIC_LIMIT)):
+                if rows == MOST_ROWS:
+                    is_partial = True
+                    break
+                rows += 1
+                who = row.principal_id, row.agent
+                caller = callers[who] = callers[who] if who in callers else self.new_verdicts.caller(tx, row)
+                if row.request_id == but or caller is None:
+                    continue
+                rules = {str(found.get("rule")) for found in row.detections}
+                now = self._worst(row, accepted, caller)
+                for exception, acceptances in made.items():
+                    if now is None or rules.isdisjoint(one.rule for one in acceptances):
+                        continue
+                    then = self._worst(row, (*accepted, *acceptances), caller)
+                    if then is not None and _RANK[then] < _RANK[now]:
+                        who_and_when = (row.request_id, row.occurred_at, row.agent, row.key_prefix)
+                        passed[exception].append(Passed(*who_and_when, now.value, then))
+            judged += rows
+        return {one: self._let_through(tx, judged, is_partial, found) for one, found in passed.items()}
+
+    def _let_through(self, tx: Transaction, judged: int, is_partial: bool, found: list[Passed]) -> LetThrough:
+        found.sort(key=lambda one: -one.occurred_at)
+        wanted = (AlertFilter(source=AlertSource.SHIELD, request_id=one.request_id) for one in found)
+        confirmed = sum(
+            any(alert.status in CONFIRMED for alert in self.store.alerts.page(tx, one).items) for one in wanted
+        )
+        unblocked = sum(one.verdict == Verdict.BLOCK for one in found)
+        examples = tuple(found[:MOST_EXAMPLES])
+        return LetThrough(REPLAY_DAYS, judged, is_partial, len(found), unblocked, confirmed, examples)
+
+    def _rows(self, tx: Transaction, wanted: TrafficFilter) -> Iterator[TrafficRow]:
+        cursor: str | None = None
+        while True:
+            page = self.store.traffic.page(tx, replace(wanted, cursor=cursor))
+            yield from page.items
+            if (cursor := page.next) is None:
+                return
+
+    def _worst(
+        self, row: TrafficRow, acceptances: Sequence[RiskAcceptance], caller: tuple[Source, ShieldPolicy]
+    ) -> Verdict | None:
+        results = self.new_verdicts.results(row, acceptances, *caller)
+        return None if isinstance(results, str) else max((one.verdict for one in results), key=_RANK.__getitem__)
+
+    def attacks(self) -> list[tuple[Detection, ...]]:
+        """Return what the shield finds in each attack of the suite. Scans it anew after a change of the rules."""
+        generation = self.rules.apply()
+        if self._suite is None or self._suite[0] != generation:
+            cases = [case for case in load_suite() if case.is_attack]
+            scanned = [self.shield.scan(case.sent(), case.direction) for case in cases]
+            self._suite = generation, [result.detections for result in scanned]
+        return self._suite[1]
+
+
+def suite_loss(attacks: Sequence[tuple[Detection, ...]], rules: frozenset[str], policy: Policy) -> SuiteLoss:
+    """Return how many attacks of the suite are found, and how many of them no longer are without `rules`."""
+    found = lost = 0
+    for detections in attacks:
+        if judge(detections, policy).verdict is Verdict.ALLOW:
+            continue
+        found += 1
+        left = [one for one in detections if one.rule not in rules]
+        lost += len(left) < len(detections) and judge(left, policy).verdict is Verdict.ALLOW
+    return SuiteLoss(found, lost)
