@@ -32,6 +32,7 @@ from gateway.services.chat_costs import ChatCosts
 from gateway.services.circuits import Circuits
 from gateway.services.event_outputs import EventOutputs
 from gateway.services.event_sender import EventSender
+from gateway.services.evidence import Evidence
 from gateway.services.feed import Feed
 from gateway.services.first_start import FirstStart
 from gateway.services.fleet import Fleet
@@ -39,6 +40,7 @@ from gateway.services.fleet_peers import FleetPeers
 from gateway.services.harmless import Harmless
 from gateway.services.health import Health
 from gateway.services.host_load import HostLoad
+from gateway.services.incidents import Incidents
 from gateway.services.keys import Keys
 from gateway.services.leases import Leases
 from gateway.services.new_verdicts import NewVerdicts
@@ -136,6 +138,15 @@ class Lasting:
             store=store, clock=clock, ids=ids, audit=audit, passwords=passwords, throttle=self.sign_in_throttle
         )
         self.agents = Agents(store=store, clock=clock, ids=ids, audit=audit, traffic=self.traffic)
+        self.incidents = Incidents(
+            store=store,
+            clock=clock,
+            alerts=alerts,
+            keys=self.keys,
+            agents=self.agents,
+            access=self.access_list,
+        )
+        self.evidence = Evidence(store=store, clock=clock, audit=audit, incidents=self.incidents)
         self.agent_discovery = AgentDiscovery(store=store, clock=clock, ids=ids, alerts=alerts)
         self.spending = Spending(store=store, clock=clock, alerts=alerts)
         self.budgets = Budgets(store=store, clock=clock, ids=ids, audit=audit, spending=self.spending)

@@ -9,13 +9,14 @@ from gateway.app import Gateway
 from gateway.auth.sessions import read_cookie
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.report_text import CONTENT_TYPES as REPORT_TYPES
-from gateway.domain.reports import ENDINGS
+from gateway.domain.reports import ENDINGS, ReportFormat
 from gateway.http.messages import Request, Response
 from gateway.http.sse import SSE_HEADERS, EventStream, render_event
 from gateway.metrics import CONTENT_TYPE
 from gateway.offload import ThreadOffload
 from gateway.operations.audit import ExportWanted
 from gateway.operations.every import DESCRIBED_OPERATIONS
+from gateway.operations.incidents import EvidenceOf
 from gateway.operations.operation import ANONYMOUS, ById
 from gateway.operations.settings import sbom
 from gateway.services.audit_export import CONTENT_TYPES as EXPORT_TYPES
@@ -91,6 +92,13 @@ class PlainEdge:
         report = made.report
         name = f"{report.type.value}-{write_time(report.until_at)[:10]}.{ENDINGS[report.format]}"
         return Response(200, _file_headers(REPORT_TYPES[report.format], "inline", name), made.document.encode())
+
+    async def evidence(self, request: Request, who: Principal, context: RequestContext, wanted: EvidenceOf) -> Response:
+        """Send the evidence of one incident."""
+        form = ReportFormat(wanted.format)
+        document = await self._gateway.evidence.write(who, wanted.id, form, context)
+        headers = _file_headers(REPORT_TYPES[form], "attachment", f"{wanted.id}.{ENDINGS[form]}")
+        return Response(200, headers, document.encode())
 
     async def feed(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
         """Stream `hello`, then the `traffic` and `alert` events that the caller may see, until the session ends."""

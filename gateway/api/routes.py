@@ -86,6 +86,7 @@ def _edges(gateway: Gateway) -> Mapping[str, Edge]:
         "sessions.end_all": signin.end_all,
         "audit.export": plain.audit_export,
         "reports.document": plain.report,
+        "incidents.evidence": plain.evidence,
         "feed": plain.feed,
         "dashboard.page": static.page,
         "dashboard.file": static.file,

@@ -1,38 +1,77 @@
 """`audit verify`, `audit export` and `report`: check the audit log, and write it or a report to a private file."""
 
 import argparse
+import json
 import os
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from pathlib import Path
 from typing import TextIO
 
 from gateway import compose
 from gateway.app import Gateway
-from gateway.cli.command import FOUND, OK, Console, argument, command, context, load_settings, past_time, with_gateway
+from gateway.cli.command import (
+    FOUND,
+    OK,
+    Console,
+    argument,
+    command,
+    context,
+    load_settings,
+    past_time,
+    shown,
+    with_gateway,
+)
 from gateway.domain.audit import AuditFilter
 from gateway.domain.principals import local, read_request_id
 from gateway.domain.reports import ReportFormat, ReportType
-from gateway.errors import SetupError
+from gateway.errors import InvalidRequest, SetupError
 from gateway.services.audit_export import ExportFormat, export
+from gateway.services.evidence import ACTIONS
 from gateway.services.reports import NewReport
 
 
-@command("audit verify", "Check the audit log's hash chain.", "", has_json=True)
+@command(
+    "audit verify",
+    "Check the audit log's hash chain, and the events of an incident's evidence.",
+    "--evidence inc_01J0000000000000000000000.json",
+    argument("--evidence", metavar="FILE", help="evidence of an incident, as JSON, whose events to compare"),
+    has_json=True,
+)
 def _audit_verify(options: argparse.Namespace, console: Console) -> int:
     _need_database(options)
+    claimed = _read_evidence(options.evidence) if options.evidence else {}
 
     async def work(gateway: Gateway) -> int:
         report = await gateway.audit.verify()
+        differing = await gateway.audit.differing(claimed)
         if options.json:
             names = ("ok", "events", "first_broken_seq", "reason")
-            console.print_json({name: getattr(report, name) for name in names})
+            compared = {"differing": differing} if options.evidence else {}
+            console.print_json({name: getattr(report, name) for name in names} | compared)
         elif report.ok:
             console.print(f"ok: {report.events} events, the chain is whole")
         else:
             console.print(f"BROKEN at event {report.first_broken_seq}: {report.reason}")
-        return OK if report.ok else FOUND
+        if options.evidence and not options.json:
+            for event in differing:
+                console.print(f"DIFFERS: {shown(event)} is not in the log with this hash")
+            console.print(f"evidence: {len(claimed) - len(differing)} of {len(claimed)} events are as in the log")
+        return OK if report.ok and not differing else FOUND
 
     return with_gateway(options, work)
+
+
+def _read_evidence(path: str) -> dict[str, str]:
+    """Return the events of an evidence file, with their hashes. Raises InvalidRequest."""
+    try:
+        sections = json.loads(Path(path).read_bytes())["sections"]
+        (rows,) = [section["rows"] for section in sections if section["title"] == ACTIONS]
+        return {str(row["event"]): str(row["hash"]) for row in rows}
+    except OSError as error:
+        raise InvalidRequest(f"{path} cannot be read: {error.strerror}.", param="--evidence") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidRequest(f"{path} is no evidence of an incident as JSON.", param="--evidence") from error
 
 
 @command(

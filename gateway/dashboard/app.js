@@ -7,6 +7,7 @@ import { button, empty, failed, iconButton, loading, toast, trouble } from "./ui
 const PAGES = [
   { id: "overview", label: "Overview", key: "o" },
   { id: "traffic", label: "Traffic", key: "t", needs: ["traffic:read"] },
+  { id: "incidents", label: "Incidents", key: "i", needs: ["alerts:read"] },
   { id: "alerts", label: "Alerts", key: "a", needs: ["alerts:read"] },
   { id: "shield", label: "Shield", key: "s", needs: ["shield:read", "policies:read", "risk_acceptances:read"], group: "Protect" },
   { id: "keys", label: "Keys", key: "k", needs: ["api_keys:read"] },

@@ -9,20 +9,22 @@ const PAGE = 50;
  * Make a table.
  * columns: [{label, cell(row), sort(row)?, align?, low?}]; `low` columns give way on narrow screens.
  * rows: all of them, or load(cursor): {items, next}. href(row): where its first cell leads. none: said when empty.
- * tools(row): buttons at its end. keys: {letter: act(row)}. mark(row): a class. Returns {node, reload, set, current}.
+ * tools(row): buttons at its end. keys: {letter: act(row)}. mark(row): a class. bulk(ids): buttons for the rows that are
+ * ticked; without it none can be. Returns {node, reload, set, current}.
  */
-export function table({ label, columns, rows, load, href, tools, keys = {}, none = "Nothing here yet.", mark, size = PAGE, sorted = null }) {
+export function table({ label, columns, rows, load, href, tools, keys = {}, none = "Nothing here yet.", mark, bulk, size = PAGE, sorted = null }) {
   let all = rows || [], shown = [], place = 0, next = null, order = sorted, busy = 0;
-  const cursors = [undefined];
+  const cursors = [undefined], ticked = new Set(), bar = h("div.bulk", { role: "status" });
   const head = h("tr"), body = h("tbody"), foot = h("div.pager"), state = h("div");
   const grid = h(`table${href && tools ? ".linked" : ""}`, { "aria-label": label }, h("thead", head), body);
-  const node = h("div.table", h("div.table-scroll", { tabindex: "-1" }, grid), state, foot);
+  const node = h("div.table", bar, h("div.table-scroll", { tabindex: "-1" }, grid), state, foot);
 
   function drawHead() {
-    fill(head, columns.map((column, index) => {
+    const every = (event) => { for (const row of shown) { if (event.target.checked) ticked.add(row.id); else ticked.delete(row.id); } draw(); };
+    fill(head, bulk && h("th.tick", { scope: "col" }, h("input", { type: "checkbox", "aria-label": "Select all on this page", onchange: every })), columns.map((column, index) => {
       const direction = order && order.index === index ? (order.down ? "descending" : "ascending") : null;
       const name = column.sort && !load
-        ? h("button.sort", { type: "button", onclick: () => { order = { index, down: direction === "ascending" }; place = 0; draw(); drawHead(); head.children[index].firstChild.focus(); } },
+        ? h("button.sort", { type: "button", onclick: () => { order = { index, down: direction === "ascending" }; place = 0; draw(); drawHead(); head.children[index + (bulk ? 1 : 0)].firstChild.focus(); } },
           column.label, h("span.sort-mark", { "aria-hidden": "true" }, direction ? (order.down ? "↓" : "↑") : "↕"))
         : column.label;
       return h("th", { scope: "col", class: kind(column), "aria-sort": direction }, name);
@@ -39,10 +41,23 @@ export function table({ label, columns, rows, load, href, tools, keys = {}, none
       const linked = index === 0 && href && href(row);
       return h("td", { class: kind(column) }, linked ? h("a.row", { href: linked, tabindex: "-1" }, inside) : inside);
     });
-    const node = h("tr", { class: [href && "open", mark && mark(row)].filter(Boolean).join(" ") || null }, cells, tools && h("td.tool", tools(row)));
+    const tick = bulk && h("td.tick", h("input", { type: "checkbox", "aria-label": "Select", checked: ticked.has(row.id), onchange: (event) => { if (event.target.checked) ticked.add(row.id); else ticked.delete(row.id); drawBar(); } }));
+    const node = h("tr", { class: [href && "open", mark && mark(row)].filter(Boolean).join(" ") || null }, tick, cells, tools && h("td.tool", tools(row)));
     node.row = row;
     if (href) node.addEventListener("click", (event) => { if (!event.target.closest("a,button,input,select") && !String(getSelection())) node.querySelector("a.row").click(); });
     return node;
+  }
+
+  function drawBar() {
+    const ids = [...ticked];
+    fill(bar, ids.length > 0 && [h("b", `${ids.length} selected`), bulk(ids), button("Clear", untick, { kind: "quiet" })]);
+  }
+
+  function untick() {
+    ticked.clear();
+    draw();
+    const all = head.querySelector(".tick input");
+    if (all) all.checked = false;
   }
 
   function draw() {
@@ -53,6 +68,7 @@ export function table({ label, columns, rows, load, href, tools, keys = {}, none
       next = list.length > (place + 1) * size ? true : null;
     }
     fill(body, shown.map(line));
+    if (bulk) drawBar();
     const first = body.querySelector("a.row");
     if (first) first.tabIndex = 0;
     fill(state, shown.length ? null : typeof none === "string" ? empty(none) : none());
@@ -122,6 +138,7 @@ export function table({ label, columns, rows, load, href, tools, keys = {}, none
   return {
     node,
     press,
+    untick,
     /** Ask from the first page on, as other filters want it. */
     restart() { place = 0; cursors.length = 1; return load ? fetchPage() : draw(); },
     reload: () => (load ? fetchPage() : draw()),

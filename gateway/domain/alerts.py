@@ -14,6 +14,7 @@ from gateway.records import named_record
 from gateway.shield.detections import Severity
 
 MERGE_WITHIN_MS = 10 * 60 * 1000
+INCIDENT_WITHIN_MS = 60 * 60 * 1000
 DAY_MS = 24 * 60 * 60 * 1000
 REOPEN_WITHIN_MS = DAY_MS
 ONCE_A_DAY = frozenset((UNSCANNABLE_RULE,))
@@ -42,7 +43,7 @@ class AlertStatus(StrEnum):
 
 
 class AlertSource(StrEnum):
-    """The part of the gateway that raised an alert, or an operator."""
+    """The part of the gateway that raised an alert."""
 
     SHIELD = "shield"
     AUTH = "auth"
@@ -51,7 +52,6 @@ class AlertSource(StrEnum):
     PROVIDER = "provider"
     FLEET = "fleet"
     INTEGRITY = "integrity"
-    OPERATOR = "operator"
 
 
 ACTIVE = (AlertStatus.OPEN, AlertStatus.ACKNOWLEDGED, AlertStatus.INVESTIGATING)
@@ -72,7 +72,7 @@ class Alert:
 
     fingerprint: equal for all sightings of one alert. evidence: JSON objects without secrets, newest last. origin: the
     operation, such as ``shield.scan`` or ``chat.inbound``. acceptance: the id of the risk acceptance that suppresses
-    the alert. version: rises with its state, not with its count.
+    the alert. incident: the id of the incident it belongs to. version: rises with its state, not with its count.
     """
 
     id: str
@@ -98,6 +98,7 @@ class Alert:
     request_id: str | None = None
     origin: str | None = None
     evidence: tuple[Mapping[str, object], ...] = ()
+    incident: str = ""
     version: int = 1
 
 

@@ -13,7 +13,7 @@ _LONG_ROWS = 15
 
 def write_html(body: ReportBody) -> str:
     """Return the HTML page."""
-    title, style = html_cell(body.type.heading), bundle.read("gateway/domain/report.css").decode()
+    title, style = html_cell(body.heading), bundle.read("gateway/domain/report.css").decode()
     links = "".join(
         f'<a href="#s{number}">{html_cell(section.title)}</a>' for number, section in enumerate(body.sections)
     )

@@ -29,7 +29,7 @@ def write_report(body: ReportBody, form: ReportFormat) -> str:
 def write_markdown(body: ReportBody) -> str:
     """Return the report as Markdown."""
     lines = [
-        f"# {body.type.heading}",
+        f"# {body.heading}",
         "",
         f"- Period: {write_time(body.since_at)} to {write_time(body.until_at)}",
         f"- Made: {write_time(body.made_at)} by {markdown_cell(body.made_by)}",
@@ -54,7 +54,7 @@ def write_markdown(body: ReportBody) -> str:
 
 def write_csv(body: ReportBody) -> str:
     """Return all sections as CSV tables, each below its title, query and period."""
-    rows: list[tuple[object, ...]] = [("report", body.type.value), *_head(body).items()]
+    rows: list[tuple[object, ...]] = [("report", body.type), *_head(body).items()]
     for section in body.sections:
         rows += [(), ("section", section.title), ("query", _about(section, body))]
         rows.append(tuple(column.name for column in section.columns))
@@ -65,7 +65,7 @@ def write_csv(body: ReportBody) -> str:
 def as_json(body: ReportBody) -> dict[str, object]:
     """Return the report as a JSON object. The rows of a section are objects with the column names as keys."""
     return {
-        "type": body.type.value,
+        "type": body.type,
         **_head(body),
         "sections": [
             {

@@ -93,10 +93,11 @@ class Section:
 class ReportBody:
     """The content of a report. since_at, until_at: a half-open period in Unix milliseconds.
 
-    origin: of the requests: ``production``, or ``demo`` for sample data.
+    origin: of the requests: ``production``, or ``demo`` for sample data. heading: the title.
     """
 
-    type: ReportType
+    heading: str
+    type: str
     since_at: int
     until_at: int
     made_at: int

@@ -11,14 +11,14 @@ single letters, or numbers that stand for letters, are read only with the blanks
 import hashlib
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from operator import itemgetter
 
 from gateway.llm.base import Leaf, LeafKind
 from gateway.records import record
-from gateway.shield.detections import Detection, ScanResult
+from gateway.shield.detections import MASKED_CATEGORIES, Detection, ScanResult
 from gateway.shield.scoring import MODEL_RULE
 
 SEAM_CHARS = 160
@@ -36,6 +36,10 @@ _CONTENT = LeafKind.CONTENT
 _BLANK = re.compile(r"\s+")
 
 
+Seal = Callable[[str], str]
+"""Returns the keyed hash of a secret."""
+
+
 @record
 class JoinedText:
     """Many leaves as one text.
@@ -48,10 +52,10 @@ class JoinedText:
     leaves: Sequence[Leaf]
     seams: Sequence[tuple[int, Leaf, int]] = ()
 
-    def placed(self, result: ScanResult) -> ScanResult:
+    def placed(self, result: ScanResult, seal: Seal) -> ScanResult:
         """Return the result of this text with places, hashes and spans of its leaves: a detection for each leaf.
 
-        A rule counts once, so that all but its first detection have no score.
+        seal: the keyed hash of a secret. A rule counts once, so that all but its first detection have no score.
         """
         if not result.detections:
             return result
@@ -62,12 +66,12 @@ class JoinedText:
             begin += len(leaf.text) + 1
         pieces += self.seams
         digests: dict[int, str] = {}
-        found = [one for detection in result.detections for one in _in_leaves(detection, pieces, digests)]
+        found = [one for detection in result.detections for one in _in_leaves(detection, pieces, digests, seal)]
         return replace(result, detections=tuple(sorted(found, key=lambda one: -one.score)))
 
 
 def _in_leaves(
-    found: Detection, pieces: Sequence[tuple[int, Leaf, int]], digests: dict[int, str]
+    found: Detection, pieces: Sequence[tuple[int, Leaf, int]], digests: dict[int, str], seal: Seal
 ) -> Iterable[Detection]:
     """Yield a detection as it stands in each leaf, first in that of the match it is reported at.
 
@@ -110,15 +114,16 @@ def _in_leaves(
             spans=(),
             sha256=digests[key],
             chars=len(leaf.text),
+            secret=seal(leaf.text[start:end]) if found.category in MASKED_CATEGORIES and start < end else "",
             is_spread=found.is_spread or stands_elsewhere or is_last or any(leaf_id == key for leaf_id, _ in spread),
         )
         if is_last:
             return  # it stands for the other leaves as well
 
 
-def in_text(result: ScanResult, text: str, place: str = "text") -> ScanResult:
+def in_text(result: ScanResult, text: str, seal: Seal, place: str = "text") -> ScanResult:
     """Return the result of a text that is scanned by itself, with what was found placed in it."""
-    return JoinedText(text, (Leaf(place, text),)).placed(result)
+    return JoinedText(text, (Leaf(place, text),)).placed(result, seal)
 
 
 def message_ends(joined: JoinedText) -> Sequence[int]:

@@ -9,6 +9,7 @@ from gateway.operations.edges import FEED_OPERATIONS, OPENAI_OPERATIONS, PAGE_OP
 from gateway.operations.event_outputs import EVENT_OUTPUT_OPERATIONS
 from gateway.operations.fleet import FLEET_OPERATIONS, PUBLIC_FLEET_OPERATIONS
 from gateway.operations.harmless import HARMLESS_OPERATIONS
+from gateway.operations.incidents import INCIDENT_OPERATIONS
 from gateway.operations.keys import KEY_OPERATIONS, POLICY_OPERATIONS
 from gateway.operations.providers import PROVIDER_OPERATIONS
 from gateway.operations.reports import REPORT_OPERATIONS
@@ -36,6 +37,7 @@ INTERNAL_OPERATIONS = (
     *SETTING_OPERATIONS,
     *ALERT_OPERATIONS,
     *HARMLESS_OPERATIONS,
+    *INCIDENT_OPERATIONS,
     *AGENT_OPERATIONS,
     *TRAFFIC_OPERATIONS,
     *FLEET_OPERATIONS,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gateway.domain.alerts import (
+    INCIDENT_WITHIN_MS,
     MERGE_WITHIN_MS,
     Alert,
     AlertCase,
@@ -190,6 +191,7 @@ class Alerts(Resource[Alert]):
         if latest is None or alert.id == seen.id:
             if of_key and seen.agent and seen.key_prefix and self._has_many(tx, seen.key_prefix, seen.last_seen_at):
                 return self.record(tx, replace(seen, agent=None, fingerprint=of_key))
+            alert = replace(alert, incident=self._incident(tx, alert))
             self.store.alerts.insert(tx, alert)
             return alert
         self.store.alerts.change(tx, alert)
@@ -197,6 +199,14 @@ class Alerts(Resource[Alert]):
         if alert.status is not latest.status:
             self._append_move(tx, "reopened", latest, alert, note="It was seen again.")
         return alert
+
+    def _incident(self, tx: Transaction, alert: Alert) -> str:
+        """Return the incident of a new alert: the active one of its agent and key within an hour, or a new one."""
+        if alert.agent or alert.key_prefix:
+            latest = self.store.alerts.latest_of_who(tx, alert, since_at=alert.last_seen_at - INCIDENT_WITHIN_MS)
+            if latest is not None:
+                return latest.incident
+        return self.ids.new("inc")
 
     def raise_behind(self, work: Callable[[Transaction], object]) -> None:
         """Queue `work`, which raises an alert about a refusal. The refusal stands even if the queue is full."""
@@ -208,14 +218,20 @@ class Alerts(Resource[Alert]):
 
         def work(tx: Transaction) -> AlertCase:
             alert = self.find(tx, alert_id)
-            steps = [AlertStep(alert.first_seen_at, "alert_raised", ITSELF, alert.description)]
-            for event in self.store.audit.of_alert(tx, alert_id, limit=TIMELINE_EVENTS):
+            return project(AlertCase, alert, timeline=self.timeline(tx, (alert,)))
+
+        return await self.store.db.read(work)
+
+    def timeline(self, tx: Transaction, alerts: Sequence[Alert]) -> tuple[AlertStep, ...]:
+        """Return what happened to alerts, oldest first."""
+        steps = []
+        for alert in alerts:
+            steps.append(AlertStep(alert.first_seen_at, "alert_raised", ITSELF, alert.description))
+            for event in self.store.audit.of_alert(tx, alert.id, limit=TIMELINE_EVENTS):
                 note = event.details.get("note")
                 note = note if isinstance(note, str) else None
                 steps.append(AlertStep(event.occurred_at, event.action, event.actor, note, event.before, event.after))
-            return project(AlertCase, alert, timeline=tuple(steps))
-
-        return await self.store.db.read(work)
+        return tuple(sorted(steps, key=lambda step: step.occurred_at))
 
     async def change(self, principal: Principal, alert_id: str, wanted: WantedAlert, context: RequestContext) -> Alert:
         """Move an alert to another state, assign it, or add a note.
@@ -225,20 +241,29 @@ class Alerts(Resource[Alert]):
             Conflict: its state does not allow the new one, another version, or no such acceptance is valid.
             AuditUnavailable: nothing was changed.
         """
-        now_at = self.clock.now_at()
-        _check(wanted, now_at)
+        self.check(wanted)
 
         def work(tx: Transaction) -> Alert:
             before = self.find(tx, alert_id)
             check_version(wanted.version, before.version, "alert")
-            after = self._moved(tx, before, wanted, who=principal.name, now_at=now_at)
-            if after != before:
-                self.store.alerts.change(tx, after)
-            action = after.status.value if after.status is not before.status else "changed"
-            self._append_move(tx, action, before, after, principal, context, note=wanted.note)
-            return after
+            return self.change_in(tx, principal, before, wanted, context)
 
         return await self.audit.commit(work)
+
+    def check(self, wanted: WantedAlert) -> None:
+        """Check the changes of an alert as far as the alert itself does not matter. Raises InvalidRequest."""
+        _check(wanted, self.clock.now_at())
+
+    def change_in(
+        self, tx: Transaction, principal: Principal, before: Alert, wanted: WantedAlert, context: RequestContext
+    ) -> Alert:
+        """Change an alert in `tx` and append its event. Raises Conflict."""
+        after = self._moved(tx, before, wanted, who=principal.name, now_at=self.clock.now_at())
+        if after != before:
+            self.store.alerts.change(tx, after)
+        action = after.status.value if after.status is not before.status else "changed"
+        self._append_move(tx, action, before, after, principal, context, note=wanted.note)
+        return after
 
     def _has_many(self, tx: Transaction, key: str, at: int) -> bool:
         """Count a new alert of a key's agents, and return whether there were `MOST_NAMED` within ten minutes."""

@@ -163,11 +163,13 @@ class ChatPolicy:
         result = await self.scanner.scan(
             joined.text, direction, policy, owner=self.owner, ends=ends, is_patient=is_patient
         )
-        return self._accepted(joined.placed(result), policy)
+        return self._accepted(joined.placed(result, self.scanner.seal), policy)
 
     async def _scan_text(self, text: str, direction: Direction) -> ScanResult:
         scoring = self.policy.scoring
-        return self._accepted(in_text(await self.scanner.scan(text, direction, scoring), text), scoring)
+        return self._accepted(
+            in_text(await self.scanner.scan(text, direction, scoring), text, self.scanner.seal), scoring
+        )
 
     async def _is_clean(self, text: str) -> bool:
         result = await self._scan_text(text, Direction.OUTBOUND)

@@ -7,15 +7,16 @@ from gateway.shield.detections import MASKED_CATEGORIES, Detection, Direction, S
 
 MOST_FINDINGS = 20
 _STORED = ("rule", "severity", "category", "confidence", "score", "count", "start", "end", "view")
-_STORED_IF_SET = ("place", "sha256", "chars", "accepted")
+_STORED_IF_SET = ("place", "sha256", "chars", "accepted", "secret")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerLine:
     """One finding's share in the score of a request. name, description: empty for a rule that is no more.
 
-    sha256, chars: of the one text at `place`. matched: the mask of a secret or of personal data. spread: whether other
-    texts have the finding too. A field that an earlier version did not store has its default.
+    sha256, chars: of the one text at `place`. matched: the mask of a secret or of personal data. secret: the keyed hash
+    of that. spread: whether other texts have the finding too. A field that an earlier version did not store has its
+    default.
     """
 
     rule: str = ""
@@ -33,6 +34,7 @@ class LedgerLine:
     sha256: str | None = None
     chars: int | None = None
     matched: str | None = None
+    secret: str | None = None
     spread: bool = False
     accepted: str | None = None
 

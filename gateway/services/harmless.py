@@ -231,7 +231,7 @@ class Harmless:
         rule = str(_counted(row)[0]["rule"])
         return self.alerts.raise_event(
             tx,
-            source=AlertSource.OPERATOR,
+            source=AlertSource.SHIELD,
             rule=REPORTED,
             severity=Severity.LOW,
             title=f"Rule reported: {rule}",

@@ -177,7 +177,8 @@ class Reports(Resource[Report]):
             if progress is not None:
                 await progress(number, len(makers))
         return ReportBody(
-            type=wanted.type,
+            heading=wanted.type.heading,
+            type=wanted.type.value,
             since_at=since_at,
             until_at=until_at,
             made_at=now_at,

@@ -51,6 +51,7 @@ class TextScanner:
         self._store = store
         self._rules = rules
         self._clean = CleanTexts(ids)
+        self.seal = store.seal
         # Threads share one interpreter lock, and each takes its turn before the event loop: more would not scan more.
         self._long = ThreadOffload(THREADS, wait_seconds=max_wait_seconds)
         # A huge text takes seconds and a hundred megabytes, so only one is scanned at a time.

@@ -35,7 +35,7 @@ from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.store import Store
 
 CROWD_SECONDS = 1.0
-OF_RECORDS = ("place", "spans", "sha256", "chars", "is_spread")
+OF_RECORDS = ("place", "spans", "sha256", "chars", "is_spread", "secret")
 """Fields of a detection that are recorded, and left out of the answer to the caller, who has the text."""
 
 
@@ -171,7 +171,7 @@ class Scans:
             raise InvalidRequest(f"text must be at most {limit}.", param="text")
         started_seconds = self.clock.monotonic_seconds()
         result = await self.scanner.scan(text, command.direction, policy.scoring, owner=owner, is_patient=False)
-        result = in_text(result, text)
+        result = in_text(result, text, self.scanner.seal)
         if accept is not None:
             result = accept(result, policy.scoring)
         return result, round((self.clock.monotonic_seconds() - started_seconds) * 1_000_000)

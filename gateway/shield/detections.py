@@ -78,6 +78,7 @@ class Detection:
     spans: of all matches of the rule, where there are several and not too many.
     sha256, chars: hash and length of the one text it stands in, once somebody has said which that is.
     is_spread: it may stand in other texts than this one as well, so that this text alone does not account for it.
+    secret: a keyed hash of what a masked match shows only in part, so that the same secret is known again.
     """
 
     rule: str
@@ -99,6 +100,7 @@ class Detection:
     sha256: str = ""
     chars: int = 0
     is_spread: bool = False
+    secret: str = ""
 
 
 @record

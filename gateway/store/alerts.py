@@ -1,6 +1,8 @@
 """Store alerts, and which requests were counted on each. `domain.alerts` decides what a new sighting changes."""
 
 from gateway.domain.alerts import ACTIVE, MAX_ALERT_LIMIT, TERMINAL, Alert, AlertFilter, AlertSource, AlertStatus
+from gateway.domain.incidents import IncidentFilter
+from gateway.domain.paging import Page
 from gateway.store.database import Transaction
 from gateway.store.filters import Where
 from gateway.store.table import PositionedTable
@@ -19,7 +21,21 @@ ADD_SIGHTING = """
     INSERT INTO alert_sightings (alert_id, slot, request_id) VALUES (:alert_id, :slot, :request_id)
         ON CONFLICT (alert_id, slot) DO UPDATE SET request_id = excluded.request_id
 """
+# The newest active alert of the same agent and key, if it was seen lately.
+OF_WHO = f"""
+    WHERE key_prefix IS :key_prefix AND agent IS :agent AND {_IS_ACTIVE} AND last_seen_at >= :since
+    ORDER BY position DESC LIMIT 1
+"""
+# An incident stands in lists as its newest alert.
+_IS_NEWEST = "position = (SELECT MAX(position) FROM alerts AS other WHERE other.incident = alerts.incident)"
+_HAS = "incident IN (SELECT incident FROM alerts WHERE {})"
 OF_REQUEST = "id IN (SELECT alert_id FROM alert_sightings WHERE request_id = :request_id)"
+
+
+REQUESTS = """
+    SELECT DISTINCT request_id FROM alert_sightings
+     WHERE alert_id IN (SELECT id FROM alerts WHERE incident = :incident) ORDER BY request_id DESC LIMIT :limit
+"""
 
 
 class AlertRepository(PositionedTable[Alert]):
@@ -40,6 +56,38 @@ class AlertRepository(PositionedTable[Alert]):
 
     def latest(self, tx: Transaction, fingerprint: str) -> Alert | None:
         return self.one(tx, "WHERE fingerprint = :fingerprint ORDER BY position DESC LIMIT 1", fingerprint=fingerprint)
+
+    def latest_of_who(self, tx: Transaction, alert: Alert, *, since_at: int) -> Alert | None:
+        """Return the newest active alert of the same agent and key that was seen at or after `since_at`."""
+        return self.one(tx, OF_WHO, key_prefix=alert.key_prefix, agent=alert.agent, since=since_at)
+
+    def incidents(self, tx: Transaction, wanted: IncidentFilter) -> Page[Alert]:
+        """Return a page of incidents, each as its newest alert. A filter matches if any of its alerts does."""
+        where = Where()
+        where.add(_IS_NEWEST)
+        if wanted.scope != "all":
+            where.add(("" if wanted.scope == "active" else "NOT ") + _HAS.format(_IS_ACTIVE))
+        for column, value in (
+            ("severity", wanted.severity and wanted.severity.value),
+            ("rule", wanted.rule),
+            ("agent", wanted.agent),
+            ("key_prefix", wanted.key),
+            ("assigned_to", wanted.assigned_to),
+        ):
+            where.add(_HAS.format(f"{column} = :{column}"), **{column: value})
+        where.add(_HAS.format(OF_REQUEST), request_id=wanted.request_id)
+        where.add("last_seen_at >= :since", since=wanted.since)
+        where.add(_HAS.format("first_seen_at <= :until"), until=wanted.until)
+        return self.page(tx, wanted, where)
+
+    def of_incident(self, tx: Transaction, incident: str) -> tuple[Alert, ...]:
+        """Return the alerts of an incident, the oldest first."""
+        return self.many(tx, "WHERE incident = :incident ORDER BY position", incident=incident)
+
+    def requests_of_incident(self, tx: Transaction, incident: str, *, limit: int) -> tuple[str, ...]:
+        """Return the ids of requests that its alerts counted, the newest first."""
+        rows = tx.query(REQUESTS, {"incident": incident, "limit": limit})
+        return tuple(str(row["request_id"]) for row in rows)
 
     def active_of(self, tx: Transaction, fingerprint: str) -> tuple[Alert, ...]:
         return self.many(

@@ -140,6 +140,10 @@ class AuditRepository(PositionedTable[AuditEvent]):
     def of_alert(self, tx: Transaction, alert_id: str, *, limit: int) -> tuple[AuditEvent, ...]:
         return self.many(tx, OF_ALERT, alert_id=alert_id, limit=limit)
 
+    def of_request(self, tx: Transaction, request_id: str) -> tuple[AuditEvent, ...]:
+        """Return the events of one request."""
+        return self.many(tx, "WHERE request_id = :request_id ORDER BY position", request_id=request_id)
+
     def _where(self, wanted: AuditFilter) -> Where:
         where = Where()
         for column in USUAL:

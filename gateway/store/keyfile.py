@@ -1,4 +1,4 @@
-"""Keys of providers that an administrator entered, in a file beside the database for its owner alone. No SQL.
+"""Keys in a file beside the database for its owner alone, such as those of providers that were entered. No SQL.
 
 The keys are never in the database, so never in a backup. A key is written, under an id of its own, before the commit of
 the record that names it, and removed after the commit of the record that no longer does. So whatever fails, no record

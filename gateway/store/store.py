@@ -1,5 +1,6 @@
 """The repositories together, on one database."""
 
+import hmac
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -41,6 +42,9 @@ from gateway.store.tables import (
 from gateway.store.traffic import CaptureRepository, TrafficRepository
 from gateway.strict_json import write_time
 
+SEAL_KEY = "seal"
+SEAL_DIGITS = 16
+
 
 class Store:
     """One database, the files beside it, and a repository for each noun in it. Opens files, so it blocks.
@@ -54,7 +58,9 @@ class Store:
         self.generation = Generation(path and path + ".generation")
         self.headfile = HeadFile(path and path + ".head")
         self.keyfile = KeyFile(path and path + ".provider-keys")
+        self.sealfile = KeyFile(path and path + ".seal")
         self.instance_id = ""
+        self.seal_key = b""  # set by `open_store`
         db.at_sync(self.headfile.write_held)
         self.access_list = AccessRepository()
         self.agents = AgentRepository()
@@ -83,6 +89,13 @@ class Store:
         self.trust_audits = TrustAuditRepository()
         self.users = UserRepository()
 
+    def seal(self, secret: str) -> str:
+        """Return the keyed hash of a secret: equal for equal secrets of this installation, and of no use elsewhere.
+
+        The key lies beside the database, not in it: who has only the database cannot try out what was hashed.
+        """
+        return hmac.new(self.seal_key, secret.encode("utf-8", "surrogatepass"), "sha256").hexdigest()[:SEAL_DIGITS]
+
     async def aclose(self) -> None:
         """Write what is queued, then close everything. Raises what `Database.aclose` raises."""
         try:
@@ -103,6 +116,7 @@ async def open_store(
     - ``.generation``: counts changes of authority
     - ``.head``: the end of the audit chain
     - ``.provider-keys``: keys of providers that were typed in
+    - ``.seal``: the key of the hashes of secrets
     - ``.schema-NUMBER-TIME``: a copy of the database from before a change of its schema
 
     Raises:
@@ -157,6 +171,10 @@ def _settle(store: Store, ids: Ids, log: Log) -> Callable[[Transaction], str]:
             instance_id = ids.new("ins")
             store.meta.set(tx, INSTANCE_ID, instance_id)
         store.traffic.origin = store.meta.get(tx, ORIGIN) or store.traffic.origin
+        if (key := store.sealfile.get(SEAL_KEY)) is None:
+            key = ids.random_bytes(32).hex()
+            store.sealfile.put(SEAL_KEY, key)
+        store.seal_key = bytes.fromhex(key)
         noted = store.headfile.read(instance_id)
         if noted is not None and store.audit.hash_at(tx, instance_id, noted.seq) != noted.hash:
             store.headfile.is_trusted = False

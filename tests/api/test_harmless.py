@@ -299,7 +299,7 @@ async def test_a_report_asks_for_a_better_rule(site: Site) -> None:
     again = (await site.ask("GET", "/api/traffic?agent=other-bot"))["data"][0]["request_id"]
     assert (await mark(site, again, exception="report"))["data"]["report"] == done["report"]
     alert = (await site.ask("GET", f"/api/alerts/{done['report']}"))["data"]
-    assert (alert["source"], alert["rule"], alert["count"], alert["status"]) == ("operator", "rule-reported", 2, "open")
+    assert (alert["source"], alert["rule"], alert["count"], alert["status"]) == ("shield", "rule-reported", 2, "open")
     assert alert["evidence"][0] == {
         "request_id": request, "rule": "say-please", "note": "a phrase of our manual", "reported_by": "local",
     }  # fmt: skip

@@ -4,6 +4,7 @@ import hashlib
 import json
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -64,3 +65,26 @@ def test_an_exception_is_made_on_the_command_line_once_its_effect_is_known(comma
     assert "is resolved" in command("alerts", "resolve", alert["id"], "--note", "done")[2]
     with pytest.raises(GatewayError, match="go with --harmless"):
         command("alerts", "resolve", second, "--exception", "key", "--note", "x")
+
+
+def test_the_evidence_of_an_incident_is_compared_with_the_log(command: Run, tmp_path: Path) -> None:
+    async def work() -> Any:
+        async with open_site(tmp_path, data_dir=str(tmp_path / "data")) as site:
+            await site.chat((await site.key())["key"], ATTACK, agent="bot")
+            (one,) = (await site.ask("GET", "/api/incidents"))["data"]
+            answer = await site.ask("GET", f"/api/incidents/{one['id']}/evidence?format=json")
+            return {name: value for name, value in answer.items() if name not in ("status", "headers")}
+
+    evidence = anyio.run(work)
+    file = tmp_path / "evidence.json"
+    file.write_text(json.dumps(evidence))
+    code, said, _ = command("audit", "verify", "--evidence", str(file))
+    assert code == 0 and "evidence: 2 of 2 events are as in the log" in said
+    (rows,) = [one["rows"] for one in evidence["sections"] if one["title"].startswith("Actions")]
+    rows[0]["hash"] = "0" * 64
+    file.write_text(json.dumps(evidence))
+    code, said, _ = command("audit", "verify", "--evidence", str(file))
+    assert code == 1 and "DIFFERS: evt_" in said and "1 of 2" in said
+    file.write_text("{}")
+    with pytest.raises(GatewayError, match="no evidence of an incident"):
+        command("audit", "verify", "--evidence", str(file))

@@ -19,16 +19,16 @@ from house.source import ROOT, Source, sources
 
 # (ceiling, target) by figure.
 LIMITS = {
-    "lines without shield": (38_900, 43_000),
-    "files without shield": (270, 280),
+    "lines without shield": (41_500, 43_000),
+    "files without shield": (280, 280),
     "lines of shield": (6_390, 6_500),
     "files of shield": (34, 34),
-    "median lines of a file without shield": (134, 130),
+    "median lines of a file without shield": (136, 130),
     "p95 lines of a function": (27, 30),
     "import circles": (0, 0),
     "imports from above": (0, 0),
     "files on private structures": (1, 1),
-    "lines of tests": (43_800, 34_000),
+    "lines of tests": (45_500, 34_000),
 }
 CEILINGS = {name: ceiling for name, (ceiling, _) in LIMITS.items()}
 # Private to CPython or asyncio although they stand as plain attributes of objects.

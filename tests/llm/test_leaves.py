@@ -28,7 +28,7 @@ def parts(*texts: str) -> list[Leaf]:
 
 
 def placed(joined: JoinedText, found: Detection) -> tuple[Detection, ...]:
-    return joined.placed(ScanResult(Verdict.REVIEW, 25, (found,))).detections
+    return joined.placed(ScanResult(Verdict.REVIEW, 25, (found,)), str).detections
 
 
 def detection_at(joined: JoinedText, text: str) -> Detection:

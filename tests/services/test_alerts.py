@@ -271,7 +271,7 @@ async def test_what_a_group_sees_again_counts_as_if_each_came_alone() -> None:
                 for call in calls:
                     await call()
             (alert,) = await here.all()
-            return replace(alert, id="", request_id="")
+            return replace(alert, id="", request_id="", incident="")
 
     alone = await seen(is_group=False)
     assert await seen(is_group=True) == alone

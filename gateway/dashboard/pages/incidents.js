@@ -1,0 +1,117 @@
+// Incidents: the alerts of one agent and key within an hour, handled, stopped and proven as one.
+
+import { api, at, save } from "../api.js";
+import { ago, fill, h, number, time } from "../dom.js";
+import { formDialog } from "../form.js";
+import { button, code, dialog, empty, facts, filters, load, RANGES, severity, SEVERITIES, status, tag, toast, verdict, words } from "../ui.js";
+import { cut, table } from "../table.js";
+import { detail } from "./detail.js";
+import { harmlessDialog } from "./harmless.js";
+
+const STATES = [["active", "Active"], ["terminal", "Closed"], ["all", "All"]];
+const ACTS = [["acknowledged", "Acknowledge"], ["investigating", "Investigate"], ["resolved", "Resolve"], ["false_positive", "False positive"]];
+const ASKS = ["resolved", "false_positive"];
+
+export async function draw(context, here) {
+  const { main, link, can, signal, session } = context;
+  let values = here.query, soon = null;
+  const mayAct = can("alerts:manage");
+  const list = table({
+    label: "Incidents, newest first",
+    load: (cursor) => api.page("/api/incidents", { ...pick(values), limit: 50, cursor }, signal),
+    href: (row) => link("incidents", [row.id], context.place().query),
+    none: () => empty(values.scope && values.scope !== "active" ? "No incident matches. Clear some filters." : "No active incidents."),
+    bulk: mayAct && ((ids) => [...ACTS.map(([to, label]) => button(label, () => move(ids, to, label, changed))), button("Assign", () => assign(ids, session.user.username, changed))]),
+    columns: [
+      { label: "Incident", wide: true, cell: (row) => h("span", cut(row.title), row.alerts > 1 && h("span.dim", ` +${row.alerts - 1}`)) },
+      { label: "Severity", cell: (row) => severity(row.severity) },
+      { label: "State", low: 1, cell: (row) => status(row.status) },
+      { label: "Agent", cell: (row) => cut(row.agent) },
+      { label: "Key", low: 2, cell: (row) => (row.key_prefix ? code(row.key_prefix) : h("span.dim", "–")) },
+      { label: "Requests", align: "end", low: 2, cell: (row) => number(row.requests) },
+      { label: "Age", low: 1, cell: (row) => ago(row.first_seen) },
+      { label: "Last seen", low: 3, cell: (row) => ago(row.last_seen) },
+      { label: "Assigned to", low: 3, cell: (row) => cut(row.assigned_to) },
+    ],
+  });
+  const changed = () => { list.untick(); list.reload(); };
+  fill(main, filters([
+    { name: "scope", label: "State", value: "active", options: STATES },
+    { name: "assigned_to", label: "Assigned to", options: [["", "Anyone"], [session.user.username, "Me"]] },
+    { name: "severity", label: "Severity", options: ["", ...SEVERITIES] },
+    { name: "since", label: "Time", options: [["", "Any"], ...RANGES] },
+    { name: "agent", label: "Agent" }, { name: "key", label: "Key", placeholder: "svc_…" }, { name: "rule", label: "Rule" }, { name: "request_id", label: "Request", placeholder: "req_…" },
+  ], values, (change) => { values = context.filter(change); list.untick(); list.restart(); }), h("section.panel", list.node));
+  const show = detail(context, ["incidents"], (id) => one(id, context, changed));
+  show(here);
+  context.on((name) => { if (name !== "alert" && name !== "tick") return; clearTimeout(soon); soon = setTimeout(() => { if (list.isFirst) list.reload(); }, 500); });
+  signal.addEventListener("abort", () => clearTimeout(soon));
+  return { moved: (to) => show(to), press: list.press };
+}
+
+const pick = ({ scope, assigned_to, severity: grade, since, agent, key, rule, request_id }) => ({ scope, assigned_to, severity: grade, since, agent, key, rule, request_id });
+
+async function send(ids, change, done) {
+  const { incidents } = await api.patch("/api/incidents", { ids, ...change });
+  toast(incidents.length === 1 ? "Incident changed." : `${incidents.length} incidents changed.`);
+  done();
+}
+
+function move(ids, to, label, done) {
+  if (!ASKS.includes(to)) return send(ids, { status: to }, done);
+  return formDialog(`${label}: ${ids.length === 1 ? "incident" : `${ids.length} incidents`}`, [
+    { name: "note", label: to === "resolved" ? "What was done" : "Why", type: "area", rows: 3, required: true },
+  ], ({ note }) => send(ids, { status: to, note }, done), { label });
+}
+
+const assign = (ids, me, done) => formDialog("Assign", [{ name: "assigned_to", label: "To", value: me, hint: "Empty for nobody." }], ({ assigned_to }) => send(ids, { assigned_to: assigned_to || "" }, done), { label: "Assign" });
+
+function one(id, context, changed) {
+  const body = h("div.stack"), { can, link } = context;
+  const again = load(body, () => api.get(at("incidents", id), {}, context.signal), (incident) => {
+    const after = () => { again(); changed(); };
+    const open = incident.status !== "closed", found = incident.members.findLast((alert) => alert.source === "shield" && alert.request_id);
+    return [
+      h("div.row-line", severity(incident.severity), status(incident.status), h("span.dim", `${number(incident.alerts)} alerts, ${number(incident.requests)} requests`)),
+      h("h2", incident.title),
+      can("alerts:manage") && open && h("div.row-line", ACTS.slice(0, 3).map(([to, label]) => button(label, () => move([id], to, label, after), { kind: to === "acknowledged" ? "primary" : "" })),
+        found && button("This was harmless", () => harmlessDialog(found.id, after)), button("Assign", () => assign([id], incident.assigned_to || context.session.user.username, after)),
+        (incident.key_prefix || incident.agent) && button("Stop this", () => stop(incident, context, after), { kind: "danger" })),
+      can("audit:read") && h("div.row-line", h("span.dim", "Export evidence:"), ["html", "json"].map((format) => button(format.toUpperCase(), () => evidence(id, format), { kind: "small", sign: "down" }))),
+      facts(["Agent", incident.agent], ["Key", incident.key_prefix && code(incident.key_prefix)], ["First seen", time(incident.first_seen)], ["Last seen", time(incident.last_seen)], ["Assigned to", incident.assigned_to]),
+      h("div", h("h3", "Alerts"), h("ul.list", incident.members.map((alert) => h("li", severity(alert.severity), h("a.grow", { href: link("alerts", [alert.id]) }, alert.title), h("span.dim", `${number(alert.count)} ×`), status(alert.status))))),
+      can("traffic:read") && h("div", h("h3", "Requests"), incident.traffic.length ? h("ul.list", incident.traffic.map((row) => h("li", time(row.occurred_at), verdict(row.verdict), h("a.grow", { href: link("traffic", [row.request_id]) }, [...new Set(row.detections.map((each) => each.rule))].join(", ") || row.operation), masked(row)))) : h("p.dim", "No longer stored.")),
+      h("div", h("h3", "The same secrets elsewhere"), incident.elsewhere.length ? h("ul.list", incident.elsewhere.map((seen) => h("li", code(seen.matched), h("a.grow", { href: link("traffic", [seen.request_id]) }, [seen.agent, seen.key_prefix].filter(Boolean).join(", ") || seen.request_id), h("span.dim", words(seen.direction)), time(seen.occurred_at)))) : h("p.dim", "In no other stored request.")),
+      h("div", h("h3", "Timeline"), h("ol.timeline", incident.timeline.map((step) => h("li", h("div", h("b", words(step.action)), " ", h("span.dim", "by "), step.actor, " ", h("span.dim.small", time(step.occurred_at))), step.note && h("p", step.note))))),
+    ];
+  });
+  return { title: "Incident", body };
+}
+
+const masked = (row) => row.detections.filter((each) => each.matched).slice(0, 3).map((each) => tag(each.matched));
+
+async function evidence(id, format) {
+  const { text, type } = await api.text(at("incidents", id, "evidence"), { format });
+  save(`${id}.${format}`, text, type);
+  toast(format === "json" ? `Saved. Verify it with: audit verify --evidence ${id}.json` : "Saved.");
+}
+
+/** Ask what to stop, and say of each act whether it was done. */
+function stop(incident, { can }, done) {
+  const key = incident.key_prefix, agent = incident.agent;
+  formDialog("Stop this", [
+    { name: "acts", label: "What to stop, at once and in every worker", type: "checks", required: true, options: [
+      key && can("access:manage") && ["deny_key", `Deny the key ${key} for a day`, "The access list refuses it. You can remove the entry."],
+      key && can("api_keys:manage") && ["revoke_key", `Revoke the key ${key}`, "You cannot undo this."],
+      agent && can("agents:manage") && ["block_agent", `Block the agent ${agent}`, "Its chats are refused until someone unblocks it. A caller chooses its agent name."],
+    ].filter(Boolean) },
+    { name: "reason", label: "Why", required: true, max_chars: 200 },
+  ], ({ acts, reason }) => api.post(at("incidents", incident.id, "stop"), { reason, ...Object.fromEntries(acts.map((act) => [act, true])) }), {
+    label: "Stop", kind: "danger", done: ({ acts }) => {
+      const failed = acts.filter((act) => !act.done), names = (list) => list.map((act) => words(act.act).toLowerCase()).join(", ");
+      if (failed.length) dialog("Not everything was stopped", [h("p", acts.length > failed.length ? `Done: ${names(acts.filter((act) => act.done))}.` : "Nothing was done."), h("ul", failed.map((act) => h("li", h("b", words(act.act)), `: ${act.why}`)))]);
+      else toast(`Done: ${names(acts)}.`);
+      done();
+    },
+  });
+}

@@ -1,0 +1,93 @@
+"""The rows of incidents on the internal API. The rules are in `services.incidents` and `services.evidence`."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gateway.app import Gateway
+from gateway.domain.alerts import MAX_ALERT_LIMIT
+from gateway.domain.incidents import (
+    ChangeIncidents,
+    Incident,
+    IncidentCase,
+    IncidentFilter,
+    StopIncident,
+    StoppedIncident,
+)
+from gateway.domain.principals import Permission, Principal, RequestContext
+from gateway.operations.operation import choice, request_id, text, time
+from gateway.operations.rows import Noun, paging, row
+from gateway.shield.detections import Severity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceOf:
+    """The incident whose evidence to write, and the format."""
+
+    id: str
+    format: Literal["html", "json"] = "html"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedIncidents:
+    """The incidents after a change."""
+
+    incidents: tuple[Incident, ...]
+
+
+async def _change(
+    gateway: Gateway, who: Principal, command: ChangeIncidents, context: RequestContext
+) -> ChangedIncidents:
+    return ChangedIncidents(await gateway.incidents.change(who, command, context))
+
+
+_INCIDENTS = Noun("incidents", Incident, Permission.ALERTS_READ, Permission.ALERTS_MANAGE)
+
+INCIDENT_OPERATIONS = (
+    _INCIDENTS.list(
+        "List incidents, newest first: the alerts of one agent and key within an hour of each other.",
+        takes=IncidentFilter,
+        query=(
+            choice("scope", ("active", "terminal", "all"), "Incidents to act on (default), the closed ones, or all."),
+            choice("severity", Severity, "The severity of one of its alerts."),
+            text("rule", "The rule of one of its alerts."),
+            text("agent", "The agent it is about."),
+            text("key", "The prefix of the key it is about."),
+            text("assigned_to", "The person who handles it."),
+            request_id(),
+            time("since", "Seen at or after: an RFC 3339 time, a date, or an age such as 24h."),
+            time("until", "First seen at or before: an RFC 3339 time, a date, or an age such as 24h."),
+            *paging(MAX_ALERT_LIMIT),
+        ),
+    ),
+    _INCIDENTS.show(
+        "Show an incident: alerts, newest requests, where else its secrets were seen, timeline.", gives=IncidentCase
+    ),
+    row(
+        "incidents.change",
+        "PATCH /api/incidents",
+        Permission.ALERTS_MANAGE,
+        "Change the alerts of incidents `ids`: `status`?, `note`?, `assigned_to`?. All of them or none.",
+        takes=ChangeIncidents,
+        gives=ChangedIncidents,
+        call=_change,
+        fails=("conflict",),
+    ),
+    row(
+        "incidents.stop",
+        "POST /api/incidents/{id}/stop",
+        Permission.ALERTS_MANAGE,
+        "Stop what an incident is about: `deny_key`, `revoke_key`, `block_agent`, and the `reason`.",
+        takes=StopIncident,
+        gives=StoppedIncident,
+        call=lambda gateway, who, command, context: gateway.incidents.stop(who, command, context),
+        fails=("conflict",),
+    ),
+    row(
+        "incidents.evidence",
+        "GET /api/incidents/{id}/evidence",
+        Permission.AUDIT_READ,
+        "Write the evidence of an incident as one document, `format` html or json.",
+        takes=EvidenceOf,
+        query=(choice("format", ("html", "json"), "The format of the document (html)."),),
+    ),
+)

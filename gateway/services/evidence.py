@@ -1,0 +1,175 @@
+"""The evidence of an incident as one document: findings, requests, neighbours, actions, and how to verify them.
+
+It holds no text: masked matches, hashes, spans and places, as the gateway stores them. Its JSON form names for each
+action the event in the audit log with its hash, which `audit verify --evidence` compares.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import anyio.to_thread
+
+from gateway.clock import Clock
+from gateway.domain.audit import AuditEvent
+from gateway.domain.incidents import IncidentCase
+from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.report_text import write_report
+from gateway.domain.reports import ReportBody, ReportFormat, Section, read_columns
+from gateway.domain.traffic import TrafficFilter, TrafficRow
+from gateway.services.alerts import TIMELINE_EVENTS
+from gateway.services.audit import Audit
+from gateway.services.incidents import Incidents
+from gateway.store.database import Transaction
+from gateway.store.store import Store
+
+NEIGHBOURS_MS = 10 * 60 * 1000
+MOST_NEIGHBOURS = 200
+ACTIONS = "Actions in the audit log"
+"""The section whose rows `audit verify --evidence` compares."""
+_VERIFY = (
+    (
+        "1",
+        "python3 gateway.pyz audit verify",
+        "recomputes every hash of the audit log, from its beginning",
+    ),
+    (
+        "2",
+        "python3 gateway.pyz audit verify --evidence FILE",
+        "compares the events of this evidence, as JSON, with the log",
+    ),
+    ("3", "sha256sum", "the SHA-256 of a finding is that of the text at its place, as UTF-8"),
+)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Evidence:
+    """Writes the evidence of incidents."""
+
+    store: Store
+    clock: Clock
+    audit: Audit
+    incidents: Incidents
+
+    async def write(self, principal: Principal, incident_id: str, form: ReportFormat, context: RequestContext) -> str:
+        """Return the evidence of an incident in one of the formats of reports.
+
+        Raises:
+            NotFound: there is no such incident. AuditUnavailable: the export could not be recorded.
+        """
+        body = await self.store.db.read(lambda tx: self._body(tx, principal, incident_id))
+        await self.audit.commit(
+            lambda tx: self.audit.append_change(
+                tx, "incident_exported", principal, context, "incident", incident_id, details={"format": form.value}
+            )
+        )
+        return await anyio.to_thread.run_sync(write_report, body, form)
+
+    def _body(self, tx: Transaction, principal: Principal, incident_id: str) -> ReportBody:
+        case = self.incidents.case(tx, incident_id)
+        events = [
+            event for alert in case.members for event in self.store.audit.of_alert(tx, alert.id, limit=TIMELINE_EVENTS)
+        ]
+        request_ids = dict.fromkeys(row.request_id for row in case.traffic)
+        events += [event for id in request_ids for event in self.store.audit.of_request(tx, id)]
+        return ReportBody(
+            heading=f"Evidence of incident {case.id}",
+            type="incident_evidence",
+            since_at=case.first_seen_at,
+            until_at=case.last_seen_at,
+            made_at=self.clock.now_at(),
+            made_by=principal.name,
+            instance_id=self.store.instance_id,
+            origin=self.store.traffic.origin,
+            sections=(
+                _incident(case),
+                _alerts(case),
+                _findings(case.traffic),
+                _requests("Requests", "requests that its alerts counted, the newest first", case.traffic),
+                _requests(
+                    "Neighbours",
+                    "other requests of this agent and key, from ten minutes before to ten minutes after",
+                    self._neighbours(tx, case),
+                ),
+                _elsewhere(case),
+                _actions(events),
+                Section("How to verify", "table", "commands", read_columns("step, command, about"), _VERIFY, True),
+            ),
+        )
+
+    def _neighbours(self, tx: Transaction, case: IncidentCase) -> tuple[TrafficRow, ...]:
+        if case.agent is None and case.key_prefix is None:
+            return ()
+        wanted = TrafficFilter(
+            agent=case.agent,
+            key=case.key_prefix,
+            since=max(0, case.first_seen_at - NEIGHBOURS_MS),
+            until=case.last_seen_at + NEIGHBOURS_MS,
+            limit=MOST_NEIGHBOURS,
+        )
+        mine = {row.request_id for row in case.traffic}
+        return tuple(row for row in self.store.traffic.page(tx, wanted).items if row.request_id not in mine)
+
+
+def _incident(case: IncidentCase) -> Section:
+    columns = "agent, key, severity, status, assigned to, alerts, requests, first seen:time, last seen:time"
+    row = (case.agent, case.key_prefix, case.severity.value, case.status, case.assigned_to, case.alerts, case.requests)
+    rows = ((*row, case.first_seen_at, case.last_seen_at),)
+    return Section("Incident", "table", "the incident as it stands", read_columns(columns), rows, True)
+
+
+def _alerts(case: IncidentCase) -> Section:
+    columns = "alert, title, rule, severity, status, count, first seen:time, last seen:time, resolution"
+    rows = tuple(
+        (
+            *(one.id, one.title, one.rule, one.severity.value, one.status.value, one.count),
+            *(one.first_seen_at, one.last_seen_at, one.resolution),
+        )
+        for one in case.members
+    )
+    return Section("Alerts", "table", "its alerts, the oldest first", read_columns(columns), rows, True)
+
+
+def _findings(rows: Sequence[TrafficRow]) -> Section:
+    names = ("direction", "place", "rule", "severity", "score", "view", "start", "end", "matched", "sha256", "secret")
+    columns = "request, time:time, direction, place, rule, severity, points, seen as, from, to, masked match, SHA-256, "
+    found = tuple(
+        (row.request_id, row.occurred_at, *(one.get(name) for name in names)) for row in rows for one in row.detections
+    )
+    about = "what the shield found: place, span and hash of its text; secrets masked, with a keyed hash"
+    return Section("Findings", "table", about, read_columns(columns + "secret"), found)
+
+
+def _requests(title: str, about: str, rows: Iterable[TrafficRow]) -> Section:
+    columns = "request, time:time, operation, agent, key, model, verdict, score, action, HTTP status"
+    shown = tuple(
+        (
+            *(row.request_id, row.occurred_at, row.operation, row.agent, row.key_prefix, row.model),
+            *(row.verdict, row.score, row.action, row.status),
+        )
+        for row in rows
+    )
+    return Section(title, "table", about, read_columns(columns), shown)
+
+
+def _elsewhere(case: IncidentCase) -> Section:
+    columns = "secret, masked match, request, time:time, agent, key, direction"
+    rows = tuple(
+        (one.secret, one.matched, one.request_id, one.occurred_at, one.agent, one.key_prefix, one.direction)
+        for one in case.elsewhere
+    )
+    about = "other requests with the same secret, by its keyed hash"
+    return Section("The same secrets elsewhere", "table", about, read_columns(columns), rows, True)
+
+
+def _actions(events: Iterable[AuditEvent]) -> Section:
+    columns = "event, instance, seq, time:time, action, actor, note, resource, hash, previous hash"
+    unique = {event.id: event for event in events}
+    rows = tuple(
+        (
+            *(one.id, one.instance_id, one.seq, one.occurred_at, one.action, one.actor),
+            *(one.details.get("note"), one.resource_id, one.hash, one.prev_hash),
+        )
+        for one in sorted(unique.values(), key=lambda one: one.occurred_at)
+    )
+    about = "events about its alerts and requests, with their hashes in the chain"
+    return Section(ACTIONS, "table", about, read_columns(columns), rows)

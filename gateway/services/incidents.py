@@ -1,0 +1,185 @@
+"""List incidents, show all that belongs to one, and do to its alerts at once what people do to one alert."""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from gateway.clock import Clock
+from gateway.domain.access_list import EntryType, ListName
+from gateway.domain.alerts import ACTIVE, TRANSITIONS, Alert, WantedAlert
+from gateway.domain.incidents import (
+    ChangeIncidents,
+    Incident,
+    IncidentCase,
+    IncidentFilter,
+    SeenElsewhere,
+    StopIncident,
+    Stopped,
+    StoppedIncident,
+    incident_of,
+)
+from gateway.domain.paging import Page
+from gateway.domain.principals import Permission, Principal, RequestContext
+from gateway.domain.traffic import TrafficFilter, TrafficRow
+from gateway.errors import Conflict, GatewayError, InvalidRequest, NotFound
+from gateway.records import project
+from gateway.schema import check
+from gateway.services.access_list import AccessList, WantedEntry
+from gateway.services.agents import Agents, WantedAgent
+from gateway.services.alerts import Alerts
+from gateway.services.keys import Keys
+from gateway.store.database import Transaction
+from gateway.store.store import Store
+
+MOST_REQUESTS = 100
+MOST_SECRETS = 20
+MOST_ELSEWHERE = 20
+"""Requests of each secret that are not part of the incident."""
+DENIED_MS = 86_400_000
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Incidents:
+    """The incidents of this gateway, which are groups of its alerts."""
+
+    store: Store
+    clock: Clock
+    alerts: Alerts
+    keys: Keys
+    agents: Agents
+    access: AccessList
+
+    async def page(self, wanted: IncidentFilter) -> Page[Incident]:
+        """Return a page of incidents, the newest first. Raises InvalidRequest for a bad filter."""
+
+        def work(tx: Transaction) -> Page[Incident]:
+            page = self.store.alerts.incidents(tx, wanted)
+            found = (self.store.alerts.of_incident(tx, one.incident) for one in page.items)
+            return Page(tuple(incident_of(alerts) for alerts in found), page.limit, page.next)
+
+        return await self.store.db.read(work)
+
+    async def show(self, incident_id: str) -> IncidentCase:
+        """Return one incident with all that belongs to it. Raises NotFound."""
+        return await self.store.db.read(lambda tx: self.case(tx, incident_id))
+
+    def case(self, tx: Transaction, incident_id: str) -> IncidentCase:
+        """Return one incident in a transaction. Raises NotFound."""
+        members = self._members(tx, incident_id)
+        ids = self.store.alerts.requests_of_incident(tx, incident_id, limit=MOST_REQUESTS)
+        rows = tuple(row for id in ids if (row := self.store.traffic.find(tx, id)) is not None)
+        return project(
+            IncidentCase,
+            incident_of(members),
+            members=members,
+            traffic=rows,
+            elsewhere=tuple(self._elsewhere(tx, rows)),
+            timeline=self.alerts.timeline(tx, members),
+        )
+
+    async def change(
+        self, principal: Principal, wanted: ChangeIncidents, context: RequestContext
+    ) -> tuple[Incident, ...]:
+        """Change the active alerts of incidents; return the incidents. An audit event for each alert records it.
+
+        Raises:
+            InvalidRequest: a field; `param` names it. NotFound: there is no such incident; nothing was changed.
+            Conflict: no alert of the incidents can take the status. AuditUnavailable: nothing was changed.
+        """
+        check(wanted)
+        if wanted.status is None and wanted.assigned_to is None:
+            raise InvalidRequest("Give a status, or the person to assign to.", param="status")
+        change = WantedAlert(status=wanted.status, note=wanted.note, assigned_to=wanted.assigned_to)
+        self.alerts.check(change)
+
+        def work(tx: Transaction) -> tuple[Incident, ...]:
+            changed = 0
+            for incident_id in dict.fromkeys(wanted.ids):
+                for alert in self._members(tx, incident_id):
+                    can_move = wanted.status is None or wanted.status in TRANSITIONS[alert.status]
+                    if can_move and (alert.status in ACTIVE or wanted.status is not None):
+                        self.alerts.change_in(tx, principal, alert, change, context)
+                        changed += 1
+            if not changed:
+                raise Conflict("No alert of these incidents can be changed like this.", param="status")
+            return tuple(incident_of(self._members(tx, one)) for one in dict.fromkeys(wanted.ids))
+
+        return await self.alerts.audit.commit(work)
+
+    async def stop(self, principal: Principal, wanted: StopIncident, context: RequestContext) -> StoppedIncident:
+        """Deny or revoke the key of an incident and block its agent; say of each act whether it was done.
+
+        Raises:
+            InvalidRequest: no act is wanted. NotFound: there is no such incident.
+            Conflict: the incident has no such key or agent. Nothing was done.
+        """
+        check(wanted)
+        incident = incident_of(await self.store.db.read(lambda tx: self._members(tx, wanted.id)))
+        key, agent = incident.key_prefix, incident.agent
+        entry = WantedEntry(
+            list_name=ListName.DENY,
+            entry_type=EntryType.KEY,
+            value=key or "",
+            reason=wanted.reason,
+            expires_at=self.clock.now_at() + DENIED_MS,
+            force=True,  # also the only key
+        )
+        possible: Mapping[str, tuple[Permission, str | None, Callable[[], Awaitable[object]]]] = {
+            "deny_key": (Permission.ACCESS_MANAGE, key, lambda: self.access.create(principal, entry, context)),
+            "revoke_key": (Permission.API_KEYS_MANAGE, key, lambda: self.keys.revoke(principal, key or "", context)),
+            "block_agent": (Permission.AGENTS_MANAGE, agent, lambda: self._block(principal, agent or "", context)),
+        }
+        chosen = [name for name in possible if getattr(wanted, name)]
+        if not chosen:
+            raise InvalidRequest(f"Name what to stop: {', '.join(possible)}.", param="deny_key")
+        for name in chosen:
+            if possible[name][1] is None:
+                raise Conflict(f"The incident has no {name.partition('_')[2]}; nothing was done.", param=name)
+        acts = [await _done(name, principal, possible[name][0], possible[name][2]) for name in chosen]
+        after = await self.store.db.read(lambda tx: self._members(tx, wanted.id))
+        return StoppedIncident(tuple(acts), incident_of(after))
+
+    async def _block(self, principal: Principal, name: str, context: RequestContext) -> object:
+        """Block an agent, also one that was not seen before."""
+        record = await self.store.db.read(lambda tx: self.store.agents.find(tx, name))
+        if record is None:
+            return await self.agents.register(principal, WantedAgent(name=name, status="blocked"), context)
+        return await self.agents.change(principal, record.id, WantedAgent(status="blocked"), context)
+
+    def _members(self, tx: Transaction, incident_id: str) -> tuple[Alert, ...]:
+        members = self.store.alerts.of_incident(tx, incident_id)
+        if not members:
+            raise NotFound("There is no such incident, or its alerts are no longer stored.", param="id")
+        return members
+
+    def _elsewhere(self, tx: Transaction, rows: Sequence[TrafficRow]) -> Iterator[SeenElsewhere]:
+        """Yield where the secrets of an incident's requests were seen besides, the newest first."""
+        mine = {row.request_id for row in rows}
+        known = dict.fromkeys(str(one["secret"]) for row in rows for one in row.detections if one.get("secret"))
+        for secret in list(known)[:MOST_SECRETS]:
+            seen = self.store.traffic.page(tx, TrafficFilter(search=secret, limit=MOST_REQUESTS)).items
+            others = [row for row in seen if row.request_id not in mine][:MOST_ELSEWHERE]
+            for row in others:
+                found = next(one for one in row.detections if one.get("secret") == secret)
+                yield project(
+                    SeenElsewhere,
+                    row,
+                    secret=secret,
+                    matched=str(found.get("matched", "")),
+                    direction=_word(found, "direction"),
+                )
+
+
+def _word(found: Mapping[str, object], name: str) -> str | None:
+    value = found.get(name)
+    return value if isinstance(value, str) else None
+
+
+async def _done(act: str, principal: Principal, needs: Permission, run: Callable[[], Awaitable[object]]) -> Stopped:
+    """Do one act of a stop, and say whether it was done."""
+    if needs not in principal.permissions:
+        return Stopped(act, False, f"Your role lacks {needs.value}.")
+    try:
+        await run()
+    except GatewayError as error:
+        return Stopped(act, False, error.message)
+    return Stopped(act, True, None)
