@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gateway.app import Gateway
-from gateway.domain.alerts import MAX_ALERT_LIMIT
+from gateway.domain.alerts import MAX_ALERT_LIMIT, AlertStatus
 from gateway.domain.incidents import (
     ChangeIncidents,
     Incident,
@@ -14,7 +14,7 @@ from gateway.domain.incidents import (
     StoppedIncident,
 )
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.operations.operation import choice, request_id, text, time
+from gateway.operations.operation import choice, kind, request_id, text, time
 from gateway.operations.rows import Noun, paging, row
 from gateway.shield.detections import Severity
 
@@ -69,6 +69,10 @@ INCIDENT_OPERATIONS = (
         "Change the alerts of incidents `ids`: `status`?, `note`?, `assigned_to`?. All of them or none.",
         takes=ChangeIncidents,
         gives=ChangedIncidents,
+        kinds=(
+            kind(("status",), status={"enum": [one.value for one in AlertStatus if one is not AlertStatus.SUPPRESSED]}),
+            kind(("assigned_to",), status={"type": "null"}, assigned_to={"type": "string"}),
+        ),
         call=_change,
         fails=("conflict",),
     ),

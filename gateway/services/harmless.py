@@ -25,7 +25,7 @@ from gateway.domain.policies import ShieldPolicy
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.domain.risk_acceptances import DAY_MS, MAX_DAYS, RiskAcceptance, Source
 from gateway.domain.traffic import TrafficRow
-from gateway.errors import Conflict, InvalidRequest, NotFound
+from gateway.errors import Conflict, NotFound
 from gateway.records import project
 from gateway.schema import check
 from gateway.services.alerts import Alerts
@@ -113,7 +113,7 @@ class Harmless:
         check_future(wanted.until_at, now_at, param="until", days=MAX_DAYS)
         is_exception = wanted.exception in SCOPES
         if wanted.until_at is not None and not is_exception:
-            raise InvalidRequest(f"until belongs to an exception, and not to {wanted.exception}.", param="until")
+            raise Conflict(f"until belongs to an exception, and not to {wanted.exception}.", param="until")
         is_proposed = is_exception and Permission.RISK_ACCEPTANCES_MANAGE not in principal.permissions
         until_at = wanted.until_at or now_at + DEFAULT_DAYS * DAY_MS
 

@@ -109,8 +109,8 @@ class Incidents:
         """Deny or revoke the key of an incident and block its agent; say of each act whether it was done.
 
         Raises:
-            InvalidRequest: no act is wanted. NotFound: there is no such incident.
-            Conflict: the incident has no such key or agent. Nothing was done.
+            NotFound: there is no such incident.
+            Conflict: no act is wanted, or the incident has no such key or agent. Nothing was done.
         """
         check(wanted)
         incident = incident_of(await self.store.db.read(lambda tx: self._members(tx, wanted.id)))
@@ -130,7 +130,7 @@ class Incidents:
         }
         chosen = [name for name in possible if getattr(wanted, name)]
         if not chosen:
-            raise InvalidRequest(f"Name what to stop: {', '.join(possible)}.", param="deny_key")
+            raise Conflict(f"Name what to stop: {', '.join(possible)}.", param="deny_key")
         for name in chosen:
             if possible[name][1] is None:
                 raise Conflict(f"The incident has no {name.partition('_')[2]}; nothing was done.", param=name)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from gateway.domain.principals import Permission, Principal
-from gateway.errors import InvalidRequest, PermissionDenied
+from gateway.errors import Conflict, PermissionDenied
 from gateway.services.keys import Keys
 from gateway.services.policies import Policies
 
@@ -20,13 +20,13 @@ async def tried_as(who: Principal, wanted: TriedAs, *, policies: Policies, keys:
     """Return the principal as which the gateway judges a trial of `who`.
 
     Raises:
-        InvalidRequest: a policy and a key. PermissionDenied: the user may not see keys.
+        Conflict: a policy and a key. PermissionDenied: the user may not see keys.
         NotFound: there is no such policy or key.
     """
     if wanted.key is None:
         return who if wanted.policy is None else replace(who, policy=(await policies.show(wanted.policy)).id)
     if wanted.policy is not None:
-        raise InvalidRequest("Name a policy or a key, not both.", param="policy")
+        raise Conflict("Name a policy or a key, not both.", param="policy")
     if Permission.API_KEYS_READ not in who.permissions:
         raise PermissionDenied("Your role may not try the rules of a key.", param="key")
     return (await keys.show(wanted.key)).principal()

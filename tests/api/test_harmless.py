@@ -334,8 +334,8 @@ async def test_an_exception_may_follow_after_the_alert_was_closed(site: Site) ->
         ({"exception": "policy"}, 409, "exception"),
         ({"exception": "all"}, 400, "exception"),
         ({"exception": "key", "until": "91d"}, 400, "until"),
-        ({"until": "7d"}, 400, "until"),
-        ({"exception": "report", "until": "7d"}, 400, "until"),
+        ({"until": "7d"}, 409, "until"),
+        ({"exception": "report", "until": "7d"}, 409, "until"),
         ({"scope": "rule"}, 400, "scope"),
     ],
 )

@@ -124,7 +124,7 @@ async def test_a_stop_does_what_was_chosen_and_says_so(site: Site) -> None:
     (one,) = await incidents(site)
     stop = f"/api/incidents/{one['id']}/stop"
     none = await site.ask("POST", stop, {"reason": "leak"})
-    assert (none["status"], none["error"]["param"]) == (400, "deny_key")
+    assert (none["status"], none["error"]["param"]) == (409, "deny_key")
     done = (await site.ask("POST", stop, {"reason": "leak", "deny_key": True, "block_agent": True}))["data"]
     assert done["acts"] == [
         {"act": "deny_key", "done": True, "why": None}, {"act": "block_agent", "done": True, "why": None},

@@ -79,7 +79,7 @@ async def test_a_text_and_a_chat_are_tried_under_a_policy_or_as_a_key(tmp_path: 
             assert tried["data"]["verdict"] == "REVIEW", name
         other = await site.ask("POST", f"/api/shield/chat?key={key['id']}", chat | {"model": "other"})
         assert other["error"]["code"] == "access_denied"
-        for query, code in ((f"?policy=watch&key={key['id']}", 400), ("?policy=none", 404), ("?key=key_none", 404)):
+        for query, code in ((f"?policy=watch&key={key['id']}", 409), ("?policy=none", 404), ("?key=key_none", 404)):
             assert (await site.ask("POST", f"/api/shield/chat{query}", chat))["status"] == code, query
         recorded = await site.ask("POST", "/api/shield/scan", {"text": ATTACK, "policy": "watch"})
         assert (recorded["status"], recorded["error"]["param"]) == (409, "record")

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.slow
 PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "overview": ((), ("overview",)),
     "traffic": (("traffic:read",), ("traffic",)),
+    "incidents": (("alerts:read",), ("incidents",)),
     "alerts": (("alerts:read",), ("alerts",)),
     "shield": (("shield:read",), ("shield", "shield/rules", "shield/policies", "shield/acceptances", "shield/suite")),
     "keys": (("api_keys:read",), ("keys",)),
