@@ -54,6 +54,8 @@ PLATFORMS = (
 LIBCS = (("musllinux", "musl"), ("manylinux", "gnu"), ("macosx", "darwin"), ("win", "win32"))
 UNUSED = "anyio/pytest_plugin.py", "anyio/_backends/_trio.py", "anyio/to_process.py", "idna/__main__.py", "idna/cli.py"
 DATA = (".sql", ".json", ".txt", ".html", ".css", ".js", ".svg")
+SOURCES = ("gateway", "deploy", "rules.json", "build_zipapp.py", "pyproject.toml", "LICENSE")  # all that a build reads
+BUILD_FILE = "gateway/build.txt"
 READ_BY_ANYIO = ("anyio/__init__.py", "anyio/abc/__init__.py")  # anyio reads these sources to find its own names
 MOST_PROCESSES = 8  # each process that plans rules takes up to 250 MB
 
@@ -197,6 +199,23 @@ def collect_gateway(contents: Contents) -> str:
     return found[1]
 
 
+def build_id() -> str:
+    """Return the commit that is built, with ``+dirty`` if its sources were changed since; ``unknown`` without git."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+
+    def git(*words: str) -> str:
+        command = ["git", "--no-optional-locks", "-C", str(HERE), *words]
+        done = subprocess.run(command, env=environment, capture_output=True, check=True)  # noqa: S603
+        return os.fsdecode(done.stdout).strip()
+
+    try:
+        if git("rev-parse", "--show-toplevel") != str(HERE):
+            return "unknown"  # a copy of the sources inside another repository
+        return git("rev-parse", "--short=12", "HEAD") + "+dirty" * bool(git("status", "--porcelain", "--", *SOURCES))
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
 def plan_rules() -> bytes:
     """Plan the rules, which takes seconds, unless neither they nor the shield changed. Also written for a checkout."""
     sources = [HERE / "rules.json", *sorted((HERE / "gateway" / "shield").glob("*.py"))]
@@ -315,10 +334,12 @@ def build(target: Path, *, wheels: Path, release: bool) -> str:
     fetch(wheels, release=release)
     contents = Contents()
     collect_wheels(contents, wheels)
-    version = collect_gateway(contents)
+    version, commit = collect_gateway(contents), build_id()
+    contents.members[BUILD_FILE] = commit.encode()
     compiled, magics = compile_sources(contents.members, pythons)
     members = contents.members | compiled
-    members["__main__.py"] = (DEPLOY / "launcher.py").read_bytes().replace(b"@VERSION@", version.encode())
+    launcher = (DEPLOY / "launcher.py").read_bytes()
+    members["__main__.py"] = launcher.replace(b"@VERSION@", f"{version} (build {commit})".encode())
     members["META/sbom.cdx.json"] = sbom(version, contents.components)
     manifest = {
         "version": version,

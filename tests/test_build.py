@@ -44,6 +44,34 @@ def test_every_pinned_file_has_a_hash_and_every_project_one_version() -> None:
     assert all(re.fullmatch(r"[a-z0-9-]+==\S+ \\|    --hash=sha256:[0-9a-f]{64}( \\)?", line) for line in lines)
 
 
+def test_the_build_id_is_the_commit_and_says_when_the_sources_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def git(*words: str) -> str:
+        who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+        return subprocess.run(["git", *who, *words], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+
+    monkeypatch.setattr(build_zipapp, "HERE", tmp_path)
+    assert build_zipapp.build_id() == "unknown"
+    (tmp_path / "gateway").mkdir()
+    for name in ("gateway/log.py", "README.md"):
+        (tmp_path / name).write_text("")
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-q", "-m", "first")
+    commit = git("rev-parse", "HEAD")[:12]
+    assert build_zipapp.build_id() == commit
+    (tmp_path / "README.md").write_text("no part of the archive")
+    assert build_zipapp.build_id() == commit
+    (tmp_path / "gateway" / "new.py").write_text("")
+    assert build_zipapp.build_id() == f"{commit}+dirty"
+    monkeypatch.setattr(build_zipapp, "HERE", tmp_path / "gateway")
+    assert build_zipapp.build_id() == "unknown", "a copy inside another repository"
+    monkeypatch.setattr(build_zipapp, "HERE", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert build_zipapp.build_id() == "unknown", "no git"
+
+
 def test_byte_code_is_the_same_whatever_the_process_has_imported() -> None:
     path = ROOT / "gateway" / "cli" / "bytecode.py"
     program = (

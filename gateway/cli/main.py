@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from gateway import __version__
-from gateway.bundle import NativeReport
+from gateway.bundle import NativeReport, build_id
 from gateway.cli.command import FAILED, Command, Console, shown
 from gateway.errors import GatewayError
 from gateway.spelling import hint
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace, native: NativeReport) -> int:
 
 def _parser(word: str = "") -> argparse.ArgumentParser:
     top = _Parser(prog="gateway", description="Security gateway for LLM and agent traffic.")
-    top.add_argument("--version", action="version", version=f"gateway {__version__}")
+    top.add_argument("--version", action="version", version=f"gateway {__version__} (build {build_id()})")
     groups: dict[str, Any] = {"": top.add_subparsers(title="commands", metavar="COMMAND", required=True)}
     for command in commands(word):
         group, _, name = command.name.rpartition(" ")

@@ -62,6 +62,7 @@ class Finding:
 def _version(options: argparse.Namespace, console: Console) -> int:
     about = {
         "version": __version__,
+        "build": bundle.build_id(),
         "archive_sha256": bundle.archive_sha256(),
         "python": PYTHON,
         "matcher": console.native.way,
@@ -69,7 +70,7 @@ def _version(options: argparse.Namespace, console: Console) -> int:
     if options.json:
         console.print_json(about)
     else:
-        console.print(f"gateway {__version__}")
+        console.print(f"gateway {__version__} (build {bundle.build_id()})")
         console.print(f"archive SHA-256: {about['archive_sha256'] or 'none, this runs from a folder'}")
         console.print(f"Python {about['python']}, matcher: {about['matcher']}")
     return OK

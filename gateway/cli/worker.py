@@ -149,6 +149,7 @@ async def begin(gateway: Gateway, console: Console) -> None:
         console.note(f"archive SHA-256: {archive_sha256}")
     details = {
         "version": __version__,
+        "build": bundle.build_id(),
         "archive_sha256": archive_sha256,
         "pid": os.getpid(),
         "workers": gateway.settings.workers,

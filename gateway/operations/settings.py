@@ -31,13 +31,16 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The running gateway. archive_sha256: of the running file; None in a checkout, which has no components either.
+    """The running gateway.
 
+    build: the commit it was built from. archive_sha256: of the running file; None in a checkout, which has no
+    components either.
     program: the words that start this program on its host, before a command. data_dir: absolute path or ``:memory:``.
     mcp_url: where MCP is served over HTTP, None if it is off.
     """
 
     version: str
+    build: str
     archive_sha256: str | None
     program: tuple[str, ...]
     data_dir: str
@@ -57,6 +60,7 @@ async def _about(gateway: Gateway, who: Principal, command: None, context: Reque
     settings = gateway.settings
     return About(
         version=__version__,
+        build=bundle.build_id(),
         archive_sha256=bundle.archive_sha256(),
         program=_program(),
         data_dir=_whole(settings.data_dir),

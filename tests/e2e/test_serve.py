@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,23 @@ def test_health_tells_more_to_a_good_key_and_nothing_to_a_wrong_one(gateway: Ser
     assert known["checks"] == {"shield": "healthy", "database": "healthy", "upstream": "not_configured"}
     assert {"version", "uptime_seconds"} <= set(known)
     assert known["archive_sha256"] == hashlib.sha256(archive.read_bytes()).hexdigest()
+
+
+def test_every_answer_about_the_gateway_names_the_same_build(gateway: Served, archive: Path) -> None:
+    with zipfile.ZipFile(archive) as file:
+        build = file.read("gateway/build.txt").decode()
+    assert re.fullmatch(r"[0-9a-f]{12,40}(\+dirty)?|unknown", build)
+    assert gateway.ask("GET", "/api/v1/health").json["build"] == build
+    assert gateway.ask("GET", "/api/v1/openapi.json").json["info"]["x-build"] == build
+    assert gateway.ask("GET", "/api/about").json["data"]["build"] == build
+    assert re.search(
+        rf'^gateway_build_info{{version="[^"]+",build="{re.escape(build)}",.*}} 1$',
+        gateway.ask("GET", "/metrics").body.decode(),
+        re.MULTILINE,
+    )
+    assert json.loads(run(archive, "version", "--json").stdout)["build"] == build
+    for words in (("version",), ("--version",)):
+        assert run(archive, *words).stdout.splitlines()[0].endswith(f" (build {build})")
 
 
 def test_a_scan_blocks_an_attack_and_says_why(gateway: Served) -> None:
