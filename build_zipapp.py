@@ -35,9 +35,12 @@ from pathlib import Path
 if sys.version_info < (3, 11):  # noqa: UP036 - an old Python gets one clear line
     sys.exit("build_zipapp.py needs Python 3.11 or newer")
 
+from deploy.sbom import Wheel, sbom
+
 HERE = Path(__file__).resolve().parent
 DEPLOY = HERE / "deploy"
 LOCK = DEPLOY / "requirements.txt"
+NOTICE = HERE / "NOTICE"
 WHEELS = HERE / "build" / "wheels"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment a zip file can name
 # Python looks for a zip file at its end. It reads a cut-off file as a program, whose second line names the encoding.
@@ -54,7 +57,8 @@ PLATFORMS = (
 LIBCS = (("musllinux", "musl"), ("manylinux", "gnu"), ("macosx", "darwin"), ("win", "win32"))
 UNUSED = "anyio/pytest_plugin.py", "anyio/_backends/_trio.py", "anyio/to_process.py", "idna/__main__.py", "idna/cli.py"
 DATA = (".sql", ".json", ".txt", ".html", ".css", ".js", ".svg")
-SOURCES = ("gateway", "deploy", "rules.json", "build_zipapp.py", "pyproject.toml", "LICENSE")  # all that a build reads
+# All that a build reads.
+SOURCES = ("gateway", "deploy", "rules.json", "build_zipapp.py", "pyproject.toml", "LICENSE", "NOTICE")
 BUILD_FILE = "gateway/build.txt"
 READ_BY_ANYIO = ("anyio/__init__.py", "anyio/abc/__init__.py")  # anyio reads these sources to find its own names
 MOST_PROCESSES = 8  # each process that plans rules takes up to 250 MB
@@ -62,10 +66,10 @@ MOST_PROCESSES = 8  # each process that plans rules takes up to 250 MB
 
 @dataclass(slots=True)
 class Contents:
-    """What goes into the archive. members: bytes by name. components: (wheel, SHA-256) by (project, version)."""
+    """What goes into the archive. members: bytes by name. wheels: by project and version."""
 
     members: dict[str, bytes] = field(default_factory=dict)
-    components: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=dict)
+    wheels: dict[tuple[str, str], list[Wheel]] = field(default_factory=dict)
 
 
 def sha256(data: bytes) -> str:
@@ -162,11 +166,14 @@ def collect_wheels(contents: Contents, wheels: Path) -> None:
         if sha256(raw) not in allowed:
             continue  # a wheel of another version, from an earlier build
         project, version = path.name.split("-")[:2]
-        contents.components.setdefault((project.replace("_", "-"), version), []).append((path.name, sha256(raw)))
         with zipfile.ZipFile(io.BytesIO(raw)) as wheel:
+            about = wheel.read(f"{project}-{version}.dist-info/METADATA").decode()
+            python = re.search(r"^Requires-Python: *(\S.*)$", about, re.MULTILINE)
+            found = Wheel(path.name, sha256(raw), python[1] if python else "any")
+            contents.wheels.setdefault((project.replace("_", "-"), version), []).append(found)
             for name in wheel.namelist():
                 add_wheel_member(contents, path.name, project, name, wheel.read(name))
-    missing = set(pinned_projects()) - {project for project, _ in contents.components}
+    missing = set(pinned_projects()) - {project for project, _ in contents.wheels}
     if missing:
         raise fail(f"no pinned wheel for {', '.join(sorted(missing))}: remove {wheels} and try again")
 
@@ -193,6 +200,7 @@ def collect_gateway(contents: Contents) -> str:
     contents.members["rules.json"] = (HERE / "rules.json").read_bytes()
     contents.members["rules.plans"] = plan_rules()
     contents.members["META/licenses/gateway/LICENSE"] = (HERE / "LICENSE").read_bytes()
+    contents.members["META/licenses/gateway/NOTICE"] = NOTICE.read_bytes()
     contents.members["typing_extensions.py"] = (DEPLOY / "typing_extensions.py").read_bytes()
     found = re.search(r'^__version__ = "([^"]+)"', (HERE / "gateway" / "__init__.py").read_text("utf-8"), re.MULTILINE)
     assert found, "gateway/__init__.py names the version"
@@ -280,30 +288,6 @@ def find_pythons(*, release: bool) -> list[str]:
     return found
 
 
-def sbom(version: str, components: dict[tuple[str, str], list[tuple[str, str]]]) -> bytes:
-    """Return a CycloneDX 1.5 bill of materials: the gateway and each bundled project with its wheels' hashes."""
-    parts = [
-        {
-            "type": "library",
-            "bom-ref": f"pkg:pypi/{project}@{release}",
-            "name": project,
-            "version": release,
-            "purl": f"pkg:pypi/{project}@{release}",
-            "properties": [{"name": "gateway:wheel", "value": f"{name} sha256:{digest}"} for name, digest in files],
-        }
-        for (project, release), files in sorted(components.items())
-    ]
-    bill = {
-        "bomFormat": "CycloneDX",
-        "specVersion": "1.5",
-        "version": 1,
-        "metadata": {"component": {"type": "application", "bom-ref": "gateway", "name": "gateway", "version": version}},
-        "components": parts,
-        "dependencies": [{"ref": "gateway", "dependsOn": [part["bom-ref"] for part in parts]}],
-    }
-    return json.dumps(bill, sort_keys=True, indent=1).encode()
-
-
 def write_zip(members: dict[str, bytes]) -> bytes:
     """Return the bytes of the archive: members sorted by name, with fixed times and modes."""
     buffer = io.BytesIO()
@@ -340,7 +324,11 @@ def build(target: Path, *, wheels: Path, release: bool) -> str:
     members = contents.members | compiled
     launcher = (DEPLOY / "launcher.py").read_bytes()
     members["__main__.py"] = launcher.replace(b"@VERSION@", f"{version} (build {commit})".encode())
-    members["META/sbom.cdx.json"] = sbom(version, contents.components)
+    try:
+        bill = sbom(version, commit, contents.wheels, NOTICE.read_text("utf-8"), members["typing_extensions.py"])
+    except ValueError as error:
+        raise fail(str(error)) from error
+    members["META/sbom.cdx.json"] = bill
     manifest = {
         "version": version,
         "bytecode": magics,

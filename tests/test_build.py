@@ -13,6 +13,7 @@ import pytest
 from running import ROOT, until
 
 import build_zipapp
+from deploy.sbom import Wheel, noticed, sbom
 from gateway.cli.bytecode import compile_pyc
 
 UNIT = ROOT / "deploy" / "gateway.service"
@@ -42,6 +43,22 @@ def test_every_pinned_file_has_a_hash_and_every_project_one_version() -> None:
     assert projects == sorted(set(projects))
     lines = [line for line in lock.splitlines() if line and not line.startswith("#")]
     assert all(re.fullmatch(r"[a-z0-9-]+==\S+ \\|    --hash=sha256:[0-9a-f]{64}( \\)?", line) for line in lines)
+
+
+def test_the_notice_and_the_page_of_dependencies_name_what_is_pinned_and_its_license() -> None:
+    said = noticed((ROOT / "NOTICE").read_text("utf-8"))
+    assert {name: one.version for name, one in said.items()} == build_zipapp.pinned_projects()
+    page = (ROOT / "docs" / "dependencies.md").read_text("utf-8")
+    rows = re.findall(r"^\| ([a-z0-9-]+) \|.*\| (\S+) \|$", page, re.MULTILINE)
+    assert {name: license for name, license in rows if name in said} == {
+        name: one.license for name, one in said.items()
+    }
+
+
+def test_a_bill_of_materials_needs_the_notice_of_each_project() -> None:
+    wheels = {("anyio", "9.9"): [Wheel("anyio-9.9-py3-none-any.whl", "0" * 64, ">=3.10")]}
+    with pytest.raises(ValueError, match="NOTICE must name anyio 9.9"):
+        sbom("1", "unknown", wheels, (ROOT / "NOTICE").read_text("utf-8"), b"")
 
 
 def test_the_build_id_is_the_commit_and_says_when_the_sources_differ(

@@ -74,7 +74,9 @@ async def _about(gateway: Gateway, who: Principal, command: None, context: Reque
         rbac_enabled=settings.rbac_enabled,
         checks=dict(gateway.health.checks()),
         components=tuple(
-            Component(part["name"], part["version"], part["purl"]) for part in sbom().get("components", ())
+            Component(part["name"], part["version"], part["purl"])
+            for part in sbom().get("components", ())
+            if "purl" in part
         ),
     )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from running import ROOT
 
-BESIDE = ("pyproject.toml", "README.md", "LICENSE", "rules.json", "build_zipapp.py")
+BESIDE = ("pyproject.toml", "README.md", "LICENSE", "NOTICE", "rules.json", "build_zipapp.py")
 
 
 @pytest.fixture(scope="module")
