@@ -15,7 +15,7 @@ from gateway.schema import Bounds
 from gateway.services.runtime_settings import CHANGEABLE, MAX_DAYS, SettingView
 
 SBOM = "META/sbom.cdx.json"
-_Days = Annotated[int, Bounds(0, MAX_DAYS), "Days, 0 for ever."]
+_Days = Annotated[int, Bounds(0, MAX_DAYS), "Days, 0 forever."]
 
 _Changeable = Literal["retention_traffic_days", "retention_alerts_days", "retention_audit_days"]
 
