@@ -74,6 +74,9 @@ class Settings:
         "", "Folder for the database and credentials; :memory: writes nothing to disk.", group="Data and log"
     )
     database_url: str | None = _row(None, "Database to use. This version supports only sqlite, in the data folder.")
+    first_password_file: str | None = _row(
+        None, "File whose first line is the password of the first admin; read only at the first start. Unset: random."
+    )
     retention_traffic_days: int = _row(30, "Days to keep traffic records; 0 keeps them forever.")
     retention_alerts_days: int = _row(90, "Days to keep closed alerts; 0 keeps them forever.")
     retention_audit_days: int = _row(365, "Days to keep audit events; 0 keeps them forever. The chain still verifies.")

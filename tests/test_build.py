@@ -1,5 +1,6 @@
 """The build: refuses a release that is not whole, leaves no process, and has recipes that hold what they say."""
 
+import json
 import os
 import re
 import shutil
@@ -162,3 +163,7 @@ def test_the_recipes_start_the_archive_isolated_and_without_site_packages() -> N
     recipe = (ROOT / "deploy" / "Containerfile").read_text()
     assert '"-I", "-S", "/gateway.pyz"' in recipe
     assert "USER 65532:65532" in recipe
+    check = re.search(r"^HEALTHCHECK .*\\\n +CMD (\[.*\])$", recipe, re.MULTILINE)
+    assert check and json.loads(check[1]) == ["/usr/bin/python3", "-I", "-S", "/gateway.pyz", "health"]
+    ignored = (ROOT / ".containerignore").read_text().splitlines()
+    assert [line for line in ignored if not line.startswith("#")] == ["*", "!gateway.pyz"]

@@ -71,16 +71,9 @@ def _form(row: Field[Any]) -> str:
 
 def _as_text(value: object) -> str:
     """Return the value of a setting as its flag takes it; "" if there is none."""
-    match value:
-        case None:
-            return ""
-        case bool():
-            return str(value).lower()
-        case tuple():
-            return ",".join(value)
-        case float():
-            return f"{value:g}"
-    return str(value)
+    if isinstance(value, bool | None):
+        return "" if value is None else str(value).lower()
+    return ",".join(value) if isinstance(value, tuple) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _print_settings(config: Settings, console: Console) -> None:
