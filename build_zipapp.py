@@ -28,7 +28,9 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 
@@ -92,16 +94,16 @@ def pinned_projects() -> dict[str, str]:
     return dict(re.findall(r"^([a-z0-9-]+)==([^ ;\\]+)", LOCK.read_text("utf-8"), re.MULTILINE))
 
 
-def have_wheels(wheels: Path) -> bool:
-    """Return whether every pinned project has a wheel that this Python could use, without asking an index."""
-    tag = f"cp{sys.version_info[0]}{sys.version_info[1]}"
-    names = [path.name for path in wheels.glob("*.whl")]
-    for project, version in pinned_projects().items():
-        start = f"{project.replace('-', '_')}-{version}-"
-        own = [n for n in names if n.startswith(start) and ("-none-any" in n or (f"-{tag}-" in n and is_local(n)))]
-        if not own:
-            return False
-    return True
+def have_wheels(wheels: Path, python: str, is_fit: Callable[[str], bool]) -> bool:
+    """Return whether every pinned project has a wheel for a Python such as 3.11 and its platform, without an index.
+
+    is_fit: whether the name of a binary wheel is for the platform.
+    """
+    tag = f"-cp{python.replace('.', '')}-"
+    names = [path.name for path in wheels.glob("*.whl") if "-none-any" in path.name or is_fit(path.name)]
+    starts = [f"{project.replace('-', '_')}-{version}-" for project, version in pinned_projects().items()]
+    fit = [name for name in names if "-none-any" in name or tag in name]
+    return all(any(name.startswith(start) for name in fit) for start in starts)
 
 
 def is_local(wheel: str) -> bool:
@@ -121,13 +123,19 @@ def fetch(wheels: Path, *, release: bool) -> None:
     pip += ["--only-binary", ":all:", "--dest", str(wheels), "--requirement", str(LOCK)]
     wheels.mkdir(parents=True, exist_ok=True)
     if not release:
-        if not have_wheels(wheels):
+        if not have_wheels(wheels, f"{sys.version_info[0]}.{sys.version_info[1]}", is_local):
             run_all([pip])
         return
     for python in PYTHONS:
         for platforms in PLATFORMS:
-            tags = [part for platform in platforms for part in ("--platform", platform)]
-            run_all([[*pip, "--implementation", "cp", "--python-version", python, *tags]])
+            if not have_wheels(wheels, python, partial(is_for, platforms)):
+                tags = [part for platform in platforms for part in ("--platform", platform)]
+                run_all([[*pip, "--implementation", "cp", "--python-version", python, *tags]])
+
+
+def is_for(platforms: tuple[str, ...], wheel: str) -> bool:
+    """Return whether a binary wheel is for one of these platforms."""
+    return any(platform in wheel for platform in platforms)
 
 
 def run_all(commands: list[list[str]]) -> list[bytes]:

@@ -46,6 +46,24 @@ def test_every_pinned_file_has_a_hash_and_every_project_one_version() -> None:
     assert all(re.fullmatch(r"[a-z0-9-]+==\S+ \\|    --hash=sha256:[0-9a-f]{64}( \\)?", line) for line in lines)
 
 
+def test_a_release_fetches_only_the_wheels_that_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    monkeypatch.setattr(build_zipapp, "run_all", asked.extend)
+    pinned = build_zipapp.pinned_projects()
+    for name in pinned.keys() - {"pyahocorasick"}:
+        (tmp_path / f"{name}-{pinned[name]}-py3-none-any.whl").touch()
+    for python in build_zipapp.PYTHONS:
+        tag = f"cp{python.replace('.', '')}"
+        for platforms in build_zipapp.PLATFORMS:
+            (tmp_path / f"pyahocorasick-{pinned['pyahocorasick']}-{tag}-{tag}-{'.'.join(platforms)}.whl").touch()
+    build_zipapp.fetch(tmp_path, release=True)
+    assert asked == []
+    next(tmp_path.glob("*-cp312-win_amd64.whl")).unlink()
+    build_zipapp.fetch(tmp_path, release=True)
+    (command,) = asked
+    assert command[-4:] == ["--python-version", "3.12", "--platform", "win_amd64"]
+
+
 def test_the_notice_and_the_page_of_dependencies_name_what_is_pinned_and_its_license() -> None:
     said = noticed((ROOT / "NOTICE").read_text("utf-8"))
     assert {name: one.version for name, one in said.items()} == build_zipapp.pinned_projects()
