@@ -59,6 +59,8 @@ def test_a_retention_is_changed_and_reset(run: Run) -> None:
     done = run("settings", "set", "--retention-audit-days", "730")
     assert re.search(r"^retention_audit_days +730 +changed at run time$", done.stdout, re.MULTILINE)
     assert retention() == (730, "changed at run time")
+    (event,) = map(json.loads, run("audit", "export", "--action", "setting_changed").stdout.splitlines())
+    assert (event["before"], event["after"]) == ({"value": 365}, {"value": 730})
     assert run("settings", "set", "--reset", "retention_audit_days").returncode == 0
     assert retention() == (365, "default")
     assert "--retention-audit-days must be" in run("settings", "set", "--retention-audit-days", "x").stderr
