@@ -28,16 +28,21 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 
 if sys.version_info < (3, 11):  # noqa: UP036 - an old Python gets one clear line
     sys.exit("build_zipapp.py needs Python 3.11 or newer")
 
+from deploy.sbom import Wheel, sbom
+
 HERE = Path(__file__).resolve().parent
 DEPLOY = HERE / "deploy"
 LOCK = DEPLOY / "requirements.txt"
+NOTICE = HERE / "NOTICE"
 WHEELS = HERE / "build" / "wheels"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment a zip file can name
 # Python looks for a zip file at its end. It reads a cut-off file as a program, whose second line names the encoding.
@@ -54,16 +59,19 @@ PLATFORMS = (
 LIBCS = (("musllinux", "musl"), ("manylinux", "gnu"), ("macosx", "darwin"), ("win", "win32"))
 UNUSED = "anyio/pytest_plugin.py", "anyio/_backends/_trio.py", "anyio/to_process.py", "idna/__main__.py", "idna/cli.py"
 DATA = (".sql", ".json", ".txt", ".html", ".css", ".js", ".svg")
+# All that a build reads.
+SOURCES = ("gateway", "deploy", "rules.json", "build_zipapp.py", "pyproject.toml", "LICENSE", "NOTICE")
+BUILD_FILE = "gateway/build.txt"
 READ_BY_ANYIO = ("anyio/__init__.py", "anyio/abc/__init__.py")  # anyio reads these sources to find its own names
 MOST_PROCESSES = 8  # each process that plans rules takes up to 250 MB
 
 
 @dataclass(slots=True)
 class Contents:
-    """What goes into the archive. members: bytes by name. components: (wheel, SHA-256) by (project, version)."""
+    """What goes into the archive. members: bytes by name. wheels: by project and version."""
 
     members: dict[str, bytes] = field(default_factory=dict)
-    components: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=dict)
+    wheels: dict[tuple[str, str], list[Wheel]] = field(default_factory=dict)
 
 
 def sha256(data: bytes) -> str:
@@ -86,16 +94,16 @@ def pinned_projects() -> dict[str, str]:
     return dict(re.findall(r"^([a-z0-9-]+)==([^ ;\\]+)", LOCK.read_text("utf-8"), re.MULTILINE))
 
 
-def have_wheels(wheels: Path) -> bool:
-    """Return whether every pinned project has a wheel that this Python could use, without asking an index."""
-    tag = f"cp{sys.version_info[0]}{sys.version_info[1]}"
-    names = [path.name for path in wheels.glob("*.whl")]
-    for project, version in pinned_projects().items():
-        start = f"{project.replace('-', '_')}-{version}-"
-        own = [n for n in names if n.startswith(start) and ("-none-any" in n or (f"-{tag}-" in n and is_local(n)))]
-        if not own:
-            return False
-    return True
+def have_wheels(wheels: Path, python: str, is_fit: Callable[[str], bool]) -> bool:
+    """Return whether every pinned project has a wheel for a Python such as 3.11 and its platform, without an index.
+
+    is_fit: whether the name of a binary wheel is for the platform.
+    """
+    tag = f"-cp{python.replace('.', '')}-"
+    names = [path.name for path in wheels.glob("*.whl") if "-none-any" in path.name or is_fit(path.name)]
+    starts = [f"{project.replace('-', '_')}-{version}-" for project, version in pinned_projects().items()]
+    fit = [name for name in names if "-none-any" in name or tag in name]
+    return all(any(name.startswith(start) for name in fit) for start in starts)
 
 
 def is_local(wheel: str) -> bool:
@@ -115,13 +123,19 @@ def fetch(wheels: Path, *, release: bool) -> None:
     pip += ["--only-binary", ":all:", "--dest", str(wheels), "--requirement", str(LOCK)]
     wheels.mkdir(parents=True, exist_ok=True)
     if not release:
-        if not have_wheels(wheels):
+        if not have_wheels(wheels, f"{sys.version_info[0]}.{sys.version_info[1]}", is_local):
             run_all([pip])
         return
     for python in PYTHONS:
         for platforms in PLATFORMS:
-            tags = [part for platform in platforms for part in ("--platform", platform)]
-            run_all([[*pip, "--implementation", "cp", "--python-version", python, *tags]])
+            if not have_wheels(wheels, python, partial(is_for, platforms)):
+                tags = [part for platform in platforms for part in ("--platform", platform)]
+                run_all([[*pip, "--implementation", "cp", "--python-version", python, *tags]])
+
+
+def is_for(platforms: tuple[str, ...], wheel: str) -> bool:
+    """Return whether a binary wheel is for one of these platforms."""
+    return any(platform in wheel for platform in platforms)
 
 
 def run_all(commands: list[list[str]]) -> list[bytes]:
@@ -160,11 +174,14 @@ def collect_wheels(contents: Contents, wheels: Path) -> None:
         if sha256(raw) not in allowed:
             continue  # a wheel of another version, from an earlier build
         project, version = path.name.split("-")[:2]
-        contents.components.setdefault((project.replace("_", "-"), version), []).append((path.name, sha256(raw)))
         with zipfile.ZipFile(io.BytesIO(raw)) as wheel:
+            about = wheel.read(f"{project}-{version}.dist-info/METADATA").decode()
+            python = re.search(r"^Requires-Python: *(\S.*)$", about, re.MULTILINE)
+            found = Wheel(path.name, sha256(raw), python[1] if python else "any")
+            contents.wheels.setdefault((project.replace("_", "-"), version), []).append(found)
             for name in wheel.namelist():
                 add_wheel_member(contents, path.name, project, name, wheel.read(name))
-    missing = set(pinned_projects()) - {project for project, _ in contents.components}
+    missing = set(pinned_projects()) - {project for project, _ in contents.wheels}
     if missing:
         raise fail(f"no pinned wheel for {', '.join(sorted(missing))}: remove {wheels} and try again")
 
@@ -191,10 +208,28 @@ def collect_gateway(contents: Contents) -> str:
     contents.members["rules.json"] = (HERE / "rules.json").read_bytes()
     contents.members["rules.plans"] = plan_rules()
     contents.members["META/licenses/gateway/LICENSE"] = (HERE / "LICENSE").read_bytes()
+    contents.members["META/licenses/gateway/NOTICE"] = NOTICE.read_bytes()
     contents.members["typing_extensions.py"] = (DEPLOY / "typing_extensions.py").read_bytes()
     found = re.search(r'^__version__ = "([^"]+)"', (HERE / "gateway" / "__init__.py").read_text("utf-8"), re.MULTILINE)
     assert found, "gateway/__init__.py names the version"
     return found[1]
+
+
+def build_id() -> str:
+    """Return the commit that is built, with ``+dirty`` if its sources were changed since; ``unknown`` without git."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+
+    def git(*words: str) -> str:
+        command = ["git", "--no-optional-locks", "-C", str(HERE), *words]
+        done = subprocess.run(command, env=environment, capture_output=True, check=True)  # noqa: S603
+        return os.fsdecode(done.stdout).strip()
+
+    try:
+        if git("rev-parse", "--show-toplevel") != str(HERE):
+            return "unknown"  # a copy of the sources inside another repository
+        return git("rev-parse", "--short=12", "HEAD") + "+dirty" * bool(git("status", "--porcelain", "--", *SOURCES))
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
 
 
 def plan_rules() -> bytes:
@@ -261,30 +296,6 @@ def find_pythons(*, release: bool) -> list[str]:
     return found
 
 
-def sbom(version: str, components: dict[tuple[str, str], list[tuple[str, str]]]) -> bytes:
-    """Return a CycloneDX 1.5 bill of materials: the gateway and each bundled project with its wheels' hashes."""
-    parts = [
-        {
-            "type": "library",
-            "bom-ref": f"pkg:pypi/{project}@{release}",
-            "name": project,
-            "version": release,
-            "purl": f"pkg:pypi/{project}@{release}",
-            "properties": [{"name": "gateway:wheel", "value": f"{name} sha256:{digest}"} for name, digest in files],
-        }
-        for (project, release), files in sorted(components.items())
-    ]
-    bill = {
-        "bomFormat": "CycloneDX",
-        "specVersion": "1.5",
-        "version": 1,
-        "metadata": {"component": {"type": "application", "bom-ref": "gateway", "name": "gateway", "version": version}},
-        "components": parts,
-        "dependencies": [{"ref": "gateway", "dependsOn": [part["bom-ref"] for part in parts]}],
-    }
-    return json.dumps(bill, sort_keys=True, indent=1).encode()
-
-
 def write_zip(members: dict[str, bytes]) -> bytes:
     """Return the bytes of the archive: members sorted by name, with fixed times and modes."""
     buffer = io.BytesIO()
@@ -315,11 +326,17 @@ def build(target: Path, *, wheels: Path, release: bool) -> str:
     fetch(wheels, release=release)
     contents = Contents()
     collect_wheels(contents, wheels)
-    version = collect_gateway(contents)
+    version, commit = collect_gateway(contents), build_id()
+    contents.members[BUILD_FILE] = commit.encode()
     compiled, magics = compile_sources(contents.members, pythons)
     members = contents.members | compiled
-    members["__main__.py"] = (DEPLOY / "launcher.py").read_bytes().replace(b"@VERSION@", version.encode())
-    members["META/sbom.cdx.json"] = sbom(version, contents.components)
+    launcher = (DEPLOY / "launcher.py").read_bytes()
+    members["__main__.py"] = launcher.replace(b"@VERSION@", f"{version} (build {commit})".encode())
+    try:
+        bill = sbom(version, commit, contents.wheels, NOTICE.read_text("utf-8"), members["typing_extensions.py"])
+    except ValueError as error:
+        raise fail(str(error)) from error
+    members["META/sbom.cdx.json"] = bill
     manifest = {
         "version": version,
         "bytecode": magics,

@@ -1,4 +1,4 @@
-"""Build a wheel, for `pip install .`, pipx and uvx: setuptools, with the rules and their plans put into the package.
+"""Build a wheel, for `pip install .`, pipx and uvx: setuptools, with rules, plans and build id put into the package.
 
 A checkout has the rules beside the package, where a wheel has no room of its own. PEP 517 names these functions.
 """
@@ -44,11 +44,12 @@ def build_wheel(
 
 @contextlib.contextmanager
 def _rules_inside() -> Iterator[None]:
-    """Put the rules and their plans into the package while it is built."""
-    from build_zipapp import plan_rules
+    """Put the rules, their plans and the build id into the package while it is built."""
+    from build_zipapp import BUILD_FILE, build_id, plan_rules
 
     made = {ROOT / "gateway" / "rules.json": (ROOT / "rules.json").read_bytes()}
     made[ROOT / "gateway" / "rules.plans"] = plan_rules()
+    made[ROOT / BUILD_FILE] = build_id().encode()
     try:
         for path, data in made.items():
             path.write_bytes(data)

@@ -76,6 +76,15 @@ def names(folder: str) -> tuple[str, ...]:
 
 
 @cache
+def build_id() -> str:
+    """Return the commit that this copy was built from, such as ``1a2b3c4d5e6f+dirty``; ``unknown`` in a checkout."""
+    try:
+        return read("gateway/build.txt").decode()
+    except OSError:
+        return "unknown"
+
+
+@cache
 def archive_sha256() -> str | None:
     """Return the SHA-256 of the archive as it is at the first call, or None in a checkout."""
     path = archive_path()

@@ -37,8 +37,9 @@ class Family:
     most_series: int = MOST_SERIES
 
 
+_BUILD = ("version", "build", "python", "matcher")
 FAMILIES = (
-    Family("gateway_build_info", "gauge", "Always 1; the labels identify the build.", ("version", "python", "matcher")),
+    Family("gateway_build_info", "gauge", "Always 1; the labels identify the build.", _BUILD),
     Family("gateway_start_time_seconds", "gauge", "Unix time at which this process started to serve."),
     Family("gateway_requests_total", "counter", "Requests answered.", ("operation", "method", "status")),
     Family(

@@ -31,26 +31,27 @@ _LINKS = ("tcp://", "udp://", "sctp://")  # what Kubernetes writes into NAME_POR
 OURS = ("GATEWAY_", "MCP_", "RBAC_")  # how our variables begin
 
 
-def _row(default: object, about: str, *, env: str | None = None, secret: bool = False) -> typing.Any:
-    """Describe one setting. env: its variable, when that is not GATEWAY_ and the name. A secret has no flag."""
-    return field(default=default, metadata={"about": about, "env": env, "secret": secret})
+def _row(default: object, about: str, *, env: str | None = None, secret: bool = False, group: str = "") -> typing.Any:
+    """Describe one setting. env: its variable, if not GATEWAY_ and the name. group: the title of one that begins here.
+
+    A secret has no flag.
+    """
+    return field(default=default, metadata={"about": about, "env": env, "secret": secret, "group": group})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What the operator decided. Units stand in the names; None means not set."""
 
-    host: str = _row("127.0.0.1", "Address to listen on. An address other than loopback needs RBAC_ENABLED=true.")
+    host: str = _row(
+        "127.0.0.1",
+        "Address to listen on. An address other than loopback needs RBAC_ENABLED=true.",
+        group="Network and processes",
+    )
     port: int = _row(5001, "Port to listen on; 0 picks a free one.")
     workers: int = _row(1, f"Worker processes that share the port, 1 to {MOST_WORKERS}. They share rate limits.")
     worker_cpu_affinity: Literal["auto", "off"] = _row(
         "auto", "auto pins each worker to a CPU if there are enough CPUs; off does not."
-    )
-    data_dir: str = _row("", "Folder for the database and credentials; :memory: writes nothing to disk.")
-    database_url: str | None = _row(None, "Database to use. This version supports only sqlite, in the data folder.")
-    rules: str | None = _row(None, "Rule file to use instead of the built-in rules.")
-    rules_extra: tuple[str, ...] = _row(
-        (), "Rule files of your own, or folders of them, to use on top of the other rules, comma-separated."
     )
     tls_cert: str | None = _row(None, "Certificate chain (PEM) for HTTPS.")
     tls_key: str | None = _row(None, "Private key (PEM) of the certificate.")
@@ -68,7 +69,26 @@ class Settings:
         "Whether the internal API requires sign-in. Set it before a proxy or another host can reach the port.",
         env="RBAC_ENABLED",
     )
-    upstream_url: str | None = _row(None, "Base URL of the OpenAI-compatible upstream, including /v1. Unset: echo.")
+    drain_seconds: float = _row(30.0, "Seconds that SIGTERM waits for requests in flight.")
+    data_dir: str = _row(
+        "", "Folder for the database and credentials; :memory: writes nothing to disk.", group="Data and log"
+    )
+    database_url: str | None = _row(None, "Database to use. This version supports only sqlite, in the data folder.")
+    first_password_file: str | None = _row(
+        None, "File whose first line is the password of the first admin; read only at the first start. Unset: random."
+    )
+    retention_traffic_days: int = _row(30, "Days to keep traffic records; 0 keeps them forever.")
+    retention_alerts_days: int = _row(90, "Days to keep closed alerts; 0 keeps them forever.")
+    retention_audit_days: int = _row(365, "Days to keep audit events; 0 keeps them forever. The chain still verifies.")
+    audit_sync: Literal["interval", "always"] = _row(
+        "interval",
+        "When to sync a clean chat to disk: interval, within 0.1 s after the answer (longer if the disk is slow), or "
+        "always, before the answer.",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = _row("info", "Lowest level to log.")
+    upstream_url: str | None = _row(
+        None, "Base URL of the OpenAI-compatible upstream, including /v1. Unset: echo.", group="Models"
+    )
     upstream_api_key: str | None = _row(None, "API key to send to the upstream.", secret=True)
     upstream_ca_file: str | None = _row(None, "Certificates (PEM) to trust for the upstream instead of the host's.")
     upstream_models: tuple[str, ...] = _row((), "Models to list, comma-separated; empty asks the upstream.")
@@ -88,6 +108,10 @@ class Settings:
     budget_reply_tokens: int = _row(
         16_384, "Tokens to reserve for each choice when neither the request nor the price table sets a limit."
     )
+    rules: str | None = _row(None, "Rule file to use instead of the built-in rules.", group="Shield")
+    rules_extra: tuple[str, ...] = _row(
+        (), "Rule files of your own, or folders of them, to use on top of the other rules, comma-separated."
+    )
     shield_mode: Literal["block", "observe"] = _row("block", "Whether a BLOCK verdict is enforced or only recorded.")
     unscannable: Literal["allow", "review", "block"] = _row(
         "allow", "What to do with parts that the shield cannot scan: images, audio, files. The gateway records each."
@@ -102,7 +126,7 @@ class Settings:
     scan_paths: tuple[str, ...] = _row(
         (), "Folders whose files a security scan may read, comma-separated; empty allows none."
     )
-    max_text_chars: int = _row(MAX_TEXT_CHARS, "Maximum length of a scanned text, in code points.")
+    max_text_chars: int = _row(MAX_TEXT_CHARS, "Maximum length of a scanned text, in code points.", group="Limits")
     max_chat_chars: int = _row(MAX_CHAT_CHARS, "Maximum total length of all texts in one chat request, in code points.")
     max_messages: int = _row(2_000, "Maximum number of messages in one chat request.")
     max_chat_body_bytes: int = _row(16 * _BYTES, "Maximum body size of a chat request.")
@@ -112,28 +136,20 @@ class Settings:
         2_048, "Requests that a process handles at once on one path; it refuses further ones with 503."
     )
     max_wait_seconds: float = _row(2.0, "Seconds that a request may queue before it gets 503.")
-    mcp_enabled: bool = _row(False, "Whether `serve` also serves MCP over HTTP, on 127.0.0.1.", env="MCP_ENABLED")
+    mcp_enabled: bool = _row(
+        False, "Whether `serve` also serves MCP over HTTP, on 127.0.0.1.", env="MCP_ENABLED", group="MCP over HTTP"
+    )
     mcp_port: int = _row(5002, "Port for MCP over HTTP; 0 picks a free one.", env="MCP_PORT")
     mcp_api_key: str | None = _row(
         None, "Key that MCP over HTTP requires, at least 16 characters.", env="MCP_API_KEY", secret=True
     )
-    retention_traffic_days: int = _row(30, "Days to keep traffic records; 0 keeps them for ever.")
-    retention_alerts_days: int = _row(90, "Days to keep closed alerts; 0 keeps them for ever.")
-    retention_audit_days: int = _row(365, "Days to keep audit events; 0 keeps them for ever. The chain still verifies.")
-    audit_sync: Literal["interval", "always"] = _row(
-        "interval",
-        "When to sync a clean chat to disk: interval, within 0.1 s after the answer (longer if the disk is slow), or "
-        "always, before the answer.",
-    )
-    drain_seconds: float = _row(30.0, "Seconds that SIGTERM waits for requests in flight.")
-    log_level: Literal["debug", "info", "warning", "error"] = _row("info", "Lowest level to log.")
     # No settings: where each value came from, and what in the environment was not understood.
     sources: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     warnings: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
 
 def rows() -> tuple[Field[typing.Any], ...]:
-    """Return one field a setting; its metadata holds `about`, `env` and `secret`."""
+    """Return one field a setting; its metadata holds `about`, `env`, `secret` and `group`."""
     return tuple(row for row in fields(Settings) if row.metadata)
 
 
@@ -248,16 +264,6 @@ def _strange(environ: Mapping[str, str], provider_keys: tuple[str, ...]) -> tupl
     keys = (*provider_keys, PROVIDER_VARIABLES)
     strange = [name for name in strange if not name.startswith("RBAC_") and not is_provider_variable(name, keys)]
     return (f"not settings of this version: {', '.join(strange)}",) if strange else ()
-
-
-def show(settings: Settings) -> str:
-    """Return one line a setting: name, value and source. Secrets are masked."""
-    lines = []
-    for row in rows():
-        value = getattr(settings, row.name)
-        shown = "****" if row.metadata["secret"] and value else value
-        lines.append(f"{row.name} = {shown!r}  ({settings.sources[row.name]})")
-    return "\n".join(lines)
 
 
 def bound_to(settings: Settings, host: str, port: int) -> Settings:

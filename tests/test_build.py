@@ -1,5 +1,6 @@
 """The build: refuses a release that is not whole, leaves no process, and has recipes that hold what they say."""
 
+import json
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ import pytest
 from running import ROOT, until
 
 import build_zipapp
+from deploy.sbom import Wheel, noticed, sbom
 from gateway.cli.bytecode import compile_pyc
 
 UNIT = ROOT / "deploy" / "gateway.service"
@@ -42,6 +44,68 @@ def test_every_pinned_file_has_a_hash_and_every_project_one_version() -> None:
     assert projects == sorted(set(projects))
     lines = [line for line in lock.splitlines() if line and not line.startswith("#")]
     assert all(re.fullmatch(r"[a-z0-9-]+==\S+ \\|    --hash=sha256:[0-9a-f]{64}( \\)?", line) for line in lines)
+
+
+def test_a_release_fetches_only_the_wheels_that_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    monkeypatch.setattr(build_zipapp, "run_all", asked.extend)
+    pinned = build_zipapp.pinned_projects()
+    for name in pinned.keys() - {"pyahocorasick"}:
+        (tmp_path / f"{name}-{pinned[name]}-py3-none-any.whl").touch()
+    for python in build_zipapp.PYTHONS:
+        tag = f"cp{python.replace('.', '')}"
+        for platforms in build_zipapp.PLATFORMS:
+            (tmp_path / f"pyahocorasick-{pinned['pyahocorasick']}-{tag}-{tag}-{'.'.join(platforms)}.whl").touch()
+    build_zipapp.fetch(tmp_path, release=True)
+    assert asked == []
+    next(tmp_path.glob("*-cp312-win_amd64.whl")).unlink()
+    build_zipapp.fetch(tmp_path, release=True)
+    (command,) = asked
+    assert command[-4:] == ["--python-version", "3.12", "--platform", "win_amd64"]
+
+
+def test_the_notice_and_the_page_of_dependencies_name_what_is_pinned_and_its_license() -> None:
+    said = noticed((ROOT / "NOTICE").read_text("utf-8"))
+    assert {name: one.version for name, one in said.items()} == build_zipapp.pinned_projects()
+    page = (ROOT / "docs" / "dependencies.md").read_text("utf-8")
+    rows = re.findall(r"^\| ([a-z0-9-]+) \|.*\| (\S+) \|$", page, re.MULTILINE)
+    assert {name: license for name, license in rows if name in said} == {
+        name: one.license for name, one in said.items()
+    }
+
+
+def test_a_bill_of_materials_needs_the_notice_of_each_project() -> None:
+    wheels = {("anyio", "9.9"): [Wheel("anyio-9.9-py3-none-any.whl", "0" * 64, ">=3.10")]}
+    with pytest.raises(ValueError, match="NOTICE must name anyio 9.9"):
+        sbom("1", "unknown", wheels, (ROOT / "NOTICE").read_text("utf-8"), b"")
+
+
+def test_the_build_id_is_the_commit_and_says_when_the_sources_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def git(*words: str) -> str:
+        who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+        return subprocess.run(["git", *who, *words], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+
+    monkeypatch.setattr(build_zipapp, "HERE", tmp_path)
+    assert build_zipapp.build_id() == "unknown"
+    (tmp_path / "gateway").mkdir()
+    for name in ("gateway/log.py", "README.md"):
+        (tmp_path / name).write_text("")
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-q", "-m", "first")
+    commit = git("rev-parse", "HEAD")[:12]
+    assert build_zipapp.build_id() == commit
+    (tmp_path / "README.md").write_text("no part of the archive")
+    assert build_zipapp.build_id() == commit
+    (tmp_path / "gateway" / "new.py").write_text("")
+    assert build_zipapp.build_id() == f"{commit}+dirty"
+    monkeypatch.setattr(build_zipapp, "HERE", tmp_path / "gateway")
+    assert build_zipapp.build_id() == "unknown", "a copy inside another repository"
+    monkeypatch.setattr(build_zipapp, "HERE", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert build_zipapp.build_id() == "unknown", "no git"
 
 
 def test_byte_code_is_the_same_whatever_the_process_has_imported() -> None:
@@ -117,3 +181,7 @@ def test_the_recipes_start_the_archive_isolated_and_without_site_packages() -> N
     recipe = (ROOT / "deploy" / "Containerfile").read_text()
     assert '"-I", "-S", "/gateway.pyz"' in recipe
     assert "USER 65532:65532" in recipe
+    check = re.search(r"^HEALTHCHECK .*\\\n +CMD (\[.*\])$", recipe, re.MULTILINE)
+    assert check and json.loads(check[1]) == ["/usr/bin/python3", "-I", "-S", "/gateway.pyz", "health"]
+    ignored = (ROOT / ".containerignore").read_text().splitlines()
+    assert [line for line in ignored if not line.startswith("#")] == ["*", "!gateway.pyz"]

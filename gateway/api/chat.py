@@ -17,6 +17,7 @@ from gateway.services.chat import PromptBlocked
 from gateway.services.chat_record import ShieldSummary
 from gateway.services.chat_stream import ChatStream
 from gateway.services.trials import TriedAs, tried_as
+from gateway.spelling import hint
 from gateway.strict_json import write_json
 
 
@@ -79,10 +80,11 @@ class ChatEdge:
     async def model(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
         """Show one of the models that the caller may use."""
         wanted = model_id(request.path)
-        for model in await self._chat.models(who):
-            if model["id"] == wanted:
-                return json_response(model)
-        raise NotFound("There is no such model for this key; GET /api/v1/models lists those it may use.", param="model")
+        models = {str(model["id"]): model for model in await self._chat.models(who)}
+        if wanted in models:
+            return json_response(models[wanted])
+        near = hint(wanted, models) or " GET /api/v1/models lists those it may use."
+        raise NotFound(f"There is no such model for this key.{near}", param="model")
 
 
 class _Events:

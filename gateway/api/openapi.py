@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from gateway import __version__
 from gateway.api.reading import IF_MATCH_PATTERN, names_of, path_fields
+from gateway.bundle import build_id
 from gateway.codecs import WRITTEN_TIME_PATTERN
 from gateway.domain.report_text import CONTENT_TYPES as REPORT_TYPES
 from gateway.errors import STATUS_BY_CODE
@@ -119,6 +120,7 @@ _REPLIES: dict[str, JsonSchema] = {
             "status": {"type": "string", "enum": ["ok", "degraded"]},
             "name": _TEXT,
             "version": _TEXT,
+            "build": _TEXT,
             "archive_sha256": {"type": ["string", "null"], "pattern": "^[0-9a-f]{64}$"},
             "uptime_seconds": {"type": "number", "minimum": 0},
             "checks": {"type": "object", "additionalProperties": _TEXT},
@@ -147,6 +149,7 @@ def document(operations: Sequence[Operation], settings: Settings) -> dict[str, o
         "info": {
             "title": "Security gateway",
             "version": __version__,
+            "x-build": build_id(),
             "description": "Scans text for attacks and leaks, and proxies chat completions through the scan. "
             "The base URL /api/v2 serves what /api/v1 does, and streams.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},

@@ -53,6 +53,7 @@ class PlainEdge:
                 "status": "ok" if all(state in _FINE for state in checks.values()) else "degraded",
                 "name": SERVICE_NAME,
                 "version": __version__,
+                "build": bundle.build_id(),
                 "archive_sha256": bundle.archive_sha256(),
                 "checks": checks,
                 "uptime_seconds": max(0, gateway.clock.now_at() - gateway.started_at) / 1000,
@@ -75,7 +76,8 @@ class PlainEdge:
     async def metrics(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
         """Return the metrics of this process as Prometheus text."""
         metrics, matcher = self._gateway.metrics, self._gateway.shield.matcher
-        metrics.gauge("gateway_build_info", 1, version=__version__, python=PYTHON, matcher=matcher)
+        labels = {"version": __version__, "build": bundle.build_id(), "python": PYTHON, "matcher": matcher}
+        metrics.gauge("gateway_build_info", 1, **labels)
         return Response(200, (("content-type", CONTENT_TYPE),), metrics.render().encode())
 
     async def audit_export(

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from gateway import __version__
-from gateway.bundle import NativeReport
+from gateway.bundle import NativeReport, build_id
 from gateway.cli.command import FAILED, Command, Console, shown
 from gateway.errors import GatewayError
 from gateway.spelling import hint
@@ -22,11 +22,30 @@ _FILES = {
     "permissions": ("keys", "users", "access", "policies"),
     "upstream": ("providers", "budgets"),
     "findings": ("alerts", "acceptances"),
+    "observe": ("traffic", "agents", "posture", "settings", "outputs"),
     "rules": ("rules",),
     "rules_files": ("rules",),
     "documents": ("audit", "report"),
-    "upkeep": ("trust-audit", "version", "doctor", "openapi", "verify"),
+    "upkeep": ("trust-audit", "version", "doctor", "health", "openapi", "verify"),
     "data_folder": ("backup", "restore", "demo-data"),
+}
+# What the commands of a noun are about, for `--help`.
+_NOUNS = {
+    "keys": "API keys of callers, with scopes and rate limits.",
+    "users": "Users who sign in, and their roles.",
+    "access": "The access list: who and what is allowed or denied.",
+    "policies": "Policies of keys: block or observe, thresholds, masking.",
+    "providers": "Providers of models, and the order in which they are used.",
+    "budgets": "Limits in dollars, tokens or requests.",
+    "alerts": "Alerts: list them, change their state, resolve what was harmless.",
+    "acceptances": "Accepted risks: findings that add nothing to scores.",
+    "traffic": "Requests that the gateway answered, with verdict and rules.",
+    "agents": "Agents that use the gateway.",
+    "posture": "How well this gateway is set up, and how much it is attacked.",
+    "settings": "Settings, and those that can change at run time.",
+    "outputs": "Event outputs: webhooks, syslog and files.",
+    "rules": "Rules of the shield: check, test, import and compare them.",
+    "audit": "The audit log: verify its hash chain, export its events.",
 }
 
 
@@ -38,15 +57,11 @@ def commands(word: str = "") -> tuple[Command, ...]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Reports an error in one line that names the help. flags: of this parser; on the top one, of every command."""
+    """Reports an error in one line that names the help. below: the parsers of its commands."""
 
     def __init__(self, **options: Any) -> None:
-        self.flags: set[str] = set()
+        self.below: list[argparse.ArgumentParser] = []
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
-
-    def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
-        self.flags.update(name for name in names if name.startswith("-"))
-        return super().add_argument(*names, **options)
 
     def error(self, message: str) -> NoReturn:
         sys.stderr.write(f"gateway: {message}{self._meant(message)} (see `{self.prog} --help`)\n")
@@ -56,7 +71,8 @@ class _Parser(argparse.ArgumentParser):
         """Return a question with the flag or command of the nearest spelling, if one is near."""
         kind, _, words = message.partition(": ")
         if kind == "unrecognized arguments":
-            return hint(words.split()[0].partition("=")[0], self.flags)
+            flags = re.findall(r"--[\w-]+", "".join(parser.format_help() for parser in self.below))
+            return hint(words.split()[0].partition("=")[0], flags)
         unknown = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
         return hint(unknown[1], re.findall(r"[\w-]+", unknown[2])) if unknown else ""
 
@@ -94,12 +110,12 @@ def run(options: argparse.Namespace, native: NativeReport) -> int:
 
 def _parser(word: str = "") -> argparse.ArgumentParser:
     top = _Parser(prog="gateway", description="Security gateway for LLM and agent traffic.")
-    top.add_argument("--version", action="version", version=f"gateway {__version__}")
+    top.add_argument("--version", action="version", version=f"gateway {__version__} (build {build_id()})")
     groups: dict[str, Any] = {"": top.add_subparsers(title="commands", metavar="COMMAND", required=True)}
     for command in commands(word):
         group, _, name = command.name.rpartition(" ")
         if group not in groups:
-            parent = groups[""].add_parser(group, help=f"{group}: see `{group} --help`")
+            parent = groups[""].add_parser(group, help=_NOUNS[group], description=_NOUNS[group])
             groups[group] = parent.add_subparsers(title="commands", metavar="COMMAND", required=True)
         parser: _Parser = groups[group].add_parser(
             name,
@@ -114,5 +130,5 @@ def _parser(word: str = "") -> argparse.ArgumentParser:
         for declare in command.arguments:
             declare(parser)
         parser.set_defaults(run=command.run)
-        top.flags |= parser.flags
+        top.below.append(parser)
     return top

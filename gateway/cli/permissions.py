@@ -115,14 +115,12 @@ _USERS = commands_of(
         before=_password,
         after=partial(_print_password, "{username} has a new password; all their sessions are ended"),
     ),
-    Row(
-        "disable",
-        "Disable a user and end all their sessions.",
-        "alice",
-        operation="users.change",
-        flags=(Flag("disabled", "enable the user again", "undo", sets=False),),
-        fixed={"disabled": True},
-        note="{username} is {status}",
+    *(
+        Row(verb, summary, "alice", "users.change", fixed={"disabled": disabled}, note="{username} is {status}")
+        for verb, summary, disabled in (
+            ("disable", "Disable a user and end all their sessions.", True),
+            ("enable", "Enable a user again.", False),
+        )
     ),
 )
 

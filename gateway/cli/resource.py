@@ -5,6 +5,7 @@ files beside this one hold tables of `Row`s, and hooks for rows that need code, 
 """
 
 import argparse
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -177,7 +178,9 @@ def _run(row: Row, operation: Operation, options: argparse.Namespace, console: C
         _print_list(row, [write(item) for item in items], options, console)
         return OK
 
-    return with_gateway(options, work, needs_rules=row.needs_rules)
+    # Not the other flags: a field may have the name of a setting, such as `prices`.
+    own = argparse.Namespace(data_dir=options.data_dir, config=options.config)
+    return with_gateway(own, work, needs_rules=row.needs_rules)
 
 
 @contextmanager
@@ -196,10 +199,14 @@ def _naming(flags: Sequence[Flag]) -> Iterator[None]:
 def as_text(value: object, *, separator: str = ", ", limit: int = 80) -> str:
     """Return the value of a field as a person reads it, in one line that is safe to print."""
     if isinstance(value, Mapping):
-        value = [f"{name}={one}" for name, one in value.items()]
+        value = [f"{name}={_plain(one)}" for name, one in value.items()]
     if isinstance(value, list | tuple):
-        value = separator.join(map(str, value)) or None
-    return "-" if value is None else f"{value:g}" if isinstance(value, float) else shown(str(value), limit)
+        value = separator.join(map(_plain, value)) or None
+    return "-" if value is None else f"{value:g}" if isinstance(value, float) else shown(_plain(value), limit)
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _schemas(operation: Operation) -> tuple[dict[str, Any], frozenset[str]]:

@@ -9,8 +9,9 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import replace
+from dataclasses import Field, replace
 from functools import partial
+from typing import Any, Literal, get_args, get_origin
 
 import anyio
 
@@ -49,11 +50,38 @@ MCP_KEY_CHARS = 16
 
 
 def _declare_settings(parser: argparse.ArgumentParser) -> None:
-    """Declare a flag for every setting that is not secret."""
+    """Declare a flag for every setting that is not secret, in groups, with its choices and its default."""
+    parser.usage = "gateway serve [OPTION VALUE ...]"
     for row in settings.rows():
+        if title := row.metadata["group"]:
+            group = parser.add_argument_group(title)
         if not row.metadata["secret"] and row.name != "data_dir":
-            help_text = f"{row.metadata['about']} [{settings.variable(row)}]".replace("%", "%%")
-            parser.add_argument(settings.flag(row), metavar="VALUE", help=help_text)
+            default = _as_text(row.default)
+            parts = (row.metadata["about"], default and f"Default: {default}.", f"[{settings.variable(row)}]")
+            help_text = " ".join(filter(None, parts)).replace("%", "%%")
+            group.add_argument(settings.flag(row), metavar=_form(row), help=help_text)
+
+
+def _form(row: Field[Any]) -> str:
+    """Return what the flag of a setting takes."""
+    if get_origin(row.type) is Literal:
+        return "|".join(get_args(row.type))
+    return {bool: "true|false", int: "N", float: "N", tuple: "A,B"}.get(type(row.default), "VALUE")
+
+
+def _as_text(value: object) -> str:
+    """Return the value of a setting as its flag takes it; "" if there is none."""
+    if isinstance(value, bool | None):
+        return "" if value is None else str(value).lower()
+    return ",".join(value) if isinstance(value, tuple) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _print_settings(config: Settings, console: Console) -> None:
+    """Print name, value and source of each setting. Secrets are masked."""
+    for row in settings.rows():
+        value = getattr(config, row.name)
+        shown = "****" if row.metadata["secret"] and value else _as_text(value) or "-"
+        console.print(f"{row.name} = {shown}  ({config.sources[row.name]})")
 
 
 @command(
@@ -68,7 +96,7 @@ def _serve(options: argparse.Namespace, console: Console) -> int:
     block_signals((signal.SIGHUP,))
     config = load_settings(options)
     if options.show_settings:
-        console.print(settings.show(config))
+        _print_settings(config, console)
         return OK
     raise_descriptor_limit()
     # A thread gives up the interpreter after this long when another asks. With the usual 5 ms, the writer would wait

@@ -32,17 +32,20 @@ from gateway.domain.posture import Check, CheckStatus, TrustAudit
 from gateway.domain.principals import local
 from gateway.domain.trust_audit_facts import RunningGateway
 from gateway.errors import GatewayError, SetupError
+from gateway.http.client import Client
+from gateway.http.messages import ClientError, Terms
 from gateway.operations.every import DESCRIBED_OPERATIONS
 from gateway.schema import encode
 from gateway.services.archive_check import BAD_ARCHIVE, MANIFEST, check_members
 from gateway.services.running import THIS_SHELL, rules_lack
-from gateway.settings import Settings
+from gateway.settings import Settings, is_loopback
 from gateway.shield.detections import Severity
 
 PYTHON = "{}.{}.{}".format(*sys.version_info[:3])
 OTHER_BUILD = "use a file that was built with `build_zipapp.py --release`, which has all Pythons and platforms"
 FULL_RULES = "remove GATEWAY_RULES, or add your rules to a copy of the built-in rules.json"
 LEAST_FREE_BYTES = 256 * 1024 * 1024
+HEALTH_SECONDS, HEALTH_BYTES = 5.0, 65_536
 RELEASED_AT = 1_767_225_600_000  # 2026-01-01: a clock before this was never set
 _WORST_FIRST = tuple(Severity)
 _MARKS = {CheckStatus.PASS: "ok", CheckStatus.WARN: "WARN", CheckStatus.FAIL: "FAIL", CheckStatus.NOT_APPLICABLE: "-"}
@@ -62,6 +65,7 @@ class Finding:
 def _version(options: argparse.Namespace, console: Console) -> int:
     about = {
         "version": __version__,
+        "build": bundle.build_id(),
         "archive_sha256": bundle.archive_sha256(),
         "python": PYTHON,
         "matcher": console.native.way,
@@ -69,7 +73,7 @@ def _version(options: argparse.Namespace, console: Console) -> int:
     if options.json:
         console.print_json(about)
     else:
-        console.print(f"gateway {__version__}")
+        console.print(f"gateway {__version__} (build {bundle.build_id()})")
         console.print(f"archive SHA-256: {about['archive_sha256'] or 'none, this runs from a folder'}")
         console.print(f"Python {about['python']}, matcher: {about['matcher']}")
     return OK
@@ -196,6 +200,43 @@ def _check_clock() -> Finding:
     return Finding("clock", good, "plausible" if good else "years behind", "set the clock; expiry and audit need it")
 
 
+@command(
+    "health",
+    "Ask a running gateway whether it answers. Exit 0 if it does, 1 if not.",
+    "--url http://127.0.0.1:5001",
+    argument("--url", help="base URL of the gateway; its port on this host, by the settings, if left out"),
+)
+def _health(options: argparse.Namespace, console: Console) -> int:
+    config = load_settings(options)
+    host = config.host if is_loopback(config.host) else "127.0.0.1"  # a server that serves others serves this host too
+    url = options.url or f"http://{f'[{host}]' if ':' in host else host}:{config.port}"
+
+    async def ask() -> int:
+        client, seconds = Client(), HEALTH_SECONDS
+        try:
+            terms = Terms(
+                connect_seconds=seconds,
+                first_byte_seconds=seconds,
+                total_seconds=seconds,
+                max_reply_bytes=HEALTH_BYTES,
+            )
+            return (await client.request("GET", url.rstrip("/") + "/api/v1/health", (), b"", terms)).status
+        finally:
+            await client.aclose()
+
+    try:
+        status = anyio.run(ask)
+    except ValueError as error:
+        raise SetupError(f"--url must be a URL such as http://127.0.0.1:5001: {error}") from error
+    except ClientError as error:
+        console.print(f"{url}: {error.reason.replace('the upstream', 'the gateway')}")
+        return FOUND
+    # On its own port, it refuses plain HTTP where it serves HTTPS (400), and the name where hosts are restricted (421).
+    is_up = status == 200 or (not options.url and status in (400, 421))
+    console.print(f"{url}: the gateway answers" if is_up else f"{url}: status {status} instead of 200")
+    return OK if is_up else FOUND
+
+
 @command("openapi", "Print the OpenAPI document.", "> openapi.json")
 def _openapi(options: argparse.Namespace, console: Console) -> int:
     console.print_json(document(DESCRIBED_OPERATIONS, load_settings(options)))
@@ -313,4 +354,4 @@ def _print_run(run: TrustAudit, wanted: list[Check], console: Console) -> None:
     console.print(f"posture {score}: {counts} ({run.id})")
 
 
-COMMANDS = (_trust_audit, _version, _doctor, _openapi, _verify)
+COMMANDS = (_trust_audit, _version, _doctor, _health, _openapi, _verify)

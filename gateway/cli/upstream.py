@@ -2,6 +2,8 @@
 
 import argparse
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from gateway.cli.command import FOUND, OK, Console, argument, shown
 from gateway.cli.resource import Flag, Row, Values, View, as_text, commands_of, expiry
@@ -13,19 +15,18 @@ from gateway.operations.providers import PROVIDER_OPERATIONS
 _BUDGET = "id (bud_…) of the budget"
 
 
-def _read_key(values: Values, options: argparse.Namespace, console: Console) -> None:
-    """Take a key itself from stdin only: other users of the host can read a command line."""
-    match options.api_key:
+def read_secret(field: str, values: Values, options: argparse.Namespace, console: Console) -> None:
+    """Take a secret itself from stdin only: other users of the host can read a command line."""
+    word = "--" + field.replace("_", "-")
+    match getattr(options, field):
         case None:
             return
         case "none":
-            values["api_key"] = None
+            values[field] = None
         case "-":
-            values["api_key"] = console.stdin.readline(MAX_KEY_BYTES + 2).decode("utf-8", "replace").strip()
+            values[field] = console.stdin.readline(MAX_KEY_BYTES + 2).decode("utf-8", "replace").strip()
         case text if not text.startswith(("env:", "file:", "cred:")):
-            raise InvalidRequest(
-                "--api-key must be env:NAME, file:/PATH, cred:NAME, none, or - for stdin", param="--api-key"
-            )
+            raise InvalidRequest(f"{word} must be env:NAME, file:/PATH, cred:NAME, none, or - for stdin", param=word)
 
 
 def _print_test(view: View, values: Values, options: argparse.Namespace, console: Console) -> int:
@@ -57,13 +58,16 @@ def _override(options: argparse.Namespace, console: Console) -> int:
     return _RAISE.run(options, console)
 
 
+TRUE_OR_FALSE: dict[str, Any] = {"choices": ("true", "false"), "read": "true".__eq__}
+"""What a flag takes that sets or clears a field."""
+_READ_KEY = partial(read_secret, "api_key")
 _PROVIDER_FIELDS = (
     Flag("base_url", "with the version in its path, such as https://api.example.com/v1"),
     Flag("api_key", "env:NAME, file:/PATH, cred:NAME, none, or - to type the key on stdin", metavar="REF"),
     Flag("models", "names or globs, comma-separated"),
     *map(Flag, ("priority", "weight", "timeout_seconds", "max_retries")),
     Flag("prices", 'such as {"gpt-*": {"input": 2.5, "output": 10}}', metavar="JSON"),
-    Flag("allow_private", "allow a private or loopback address", choices=("true", "false"), read="true".__eq__),
+    Flag("allow_private", "allow a private or loopback address", **TRUE_OR_FALSE),
 )
 _PROVIDERS = commands_of(
     "providers",
@@ -91,7 +95,7 @@ _PROVIDERS = commands_of(
         note="{name} answers from the next prompt on:",
         prints="id",
         has_json=True,
-        before=_read_key,
+        before=_READ_KEY,
     ),
     Row(
         "update",
@@ -101,7 +105,7 @@ _PROVIDERS = commands_of(
         flags=(Flag("name", "new name"), *_PROVIDER_FIELDS),
         note="{id} ({name}) is changed",
         has_json=True,
-        before=_read_key,
+        before=_READ_KEY,
     ),
     Row("remove", "Remove a provider and its stored key.", "openai", note="{id} ({name}) is removed"),
     *(

@@ -149,6 +149,7 @@ async def begin(gateway: Gateway, console: Console) -> None:
         console.note(f"archive SHA-256: {archive_sha256}")
     details = {
         "version": __version__,
+        "build": bundle.build_id(),
         "archive_sha256": archive_sha256,
         "pid": os.getpid(),
         "workers": gateway.settings.workers,
@@ -159,7 +160,7 @@ async def begin(gateway: Gateway, console: Console) -> None:
 async def greet(gateway: Gateway, console: Console) -> None:
     """Make the first credentials on the first start, and print them or the path of their file."""
     folder = None if gateway.settings.data_dir == ":memory:" else gateway.settings.data_dir
-    first = await gateway.first_start.make(folder)
+    first = await gateway.first_start.make(folder, password_file=gateway.settings.first_password_file)
     if first is None:
         return
     if folder is None or sys.stderr.isatty():

@@ -15,7 +15,7 @@ from gateway.schema import Bounds
 from gateway.services.runtime_settings import CHANGEABLE, MAX_DAYS, SettingView
 
 SBOM = "META/sbom.cdx.json"
-_Days = Annotated[int, Bounds(0, MAX_DAYS), "Days, 0 for ever."]
+_Days = Annotated[int, Bounds(0, MAX_DAYS), "Days, 0 forever."]
 
 _Changeable = Literal["retention_traffic_days", "retention_alerts_days", "retention_audit_days"]
 
@@ -31,13 +31,16 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The running gateway. archive_sha256: of the running file; None in a checkout, which has no components either.
+    """The running gateway.
 
+    build: the commit it was built from. archive_sha256: of the running file; None in a checkout, which has no
+    components either.
     program: the words that start this program on its host, before a command. data_dir: absolute path or ``:memory:``.
     mcp_url: where MCP is served over HTTP, None if it is off.
     """
 
     version: str
+    build: str
     archive_sha256: str | None
     program: tuple[str, ...]
     data_dir: str
@@ -57,6 +60,7 @@ async def _about(gateway: Gateway, who: Principal, command: None, context: Reque
     settings = gateway.settings
     return About(
         version=__version__,
+        build=bundle.build_id(),
         archive_sha256=bundle.archive_sha256(),
         program=_program(),
         data_dir=_whole(settings.data_dir),
@@ -70,7 +74,9 @@ async def _about(gateway: Gateway, who: Principal, command: None, context: Reque
         rbac_enabled=settings.rbac_enabled,
         checks=dict(gateway.health.checks()),
         components=tuple(
-            Component(part["name"], part["version"], part["purl"]) for part in sbom().get("components", ())
+            Component(part["name"], part["version"], part["purl"])
+            for part in sbom().get("components", ())
+            if "purl" in part
         ),
     )
 

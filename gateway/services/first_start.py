@@ -14,6 +14,8 @@ from gateway.domain.principals import RequestContext, Role, Scope, local
 from gateway.errors import SetupError
 from gateway.services.audit import Audit
 from gateway.services.keys import Keys
+from gateway.services.provider_keys import read_regular
+from gateway.settings import named
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.filelock import sync
@@ -23,20 +25,24 @@ USERNAME = "admin"
 FILE = "first-credentials.txt"
 RESERVED = f"{FILE}.new"
 """The same file before the credentials in it are committed."""
-_LINES = re.compile(r"username: (\S+)\npassword: (\S+)\napi_key: (svc_[0-9a-f]{40})\n")
+_LINES = re.compile(r"username: (\S+)\n(?:password: (\S+)\n)?api_key: (svc_[0-9a-f]{40})\n")
 SALT_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FirstCredentials:
-    """Credentials that are shown once. They have no repr, so that no log line can contain them."""
+    """Credentials that are shown once. They have no repr, so that no log line can contain them.
+
+    password: None if the operator chose it, who knows it already.
+    """
 
     username: str
-    password: str
+    password: str | None
     api_key: str
 
     def lines(self) -> str:
-        return f"username: {self.username}\npassword: {self.password}\napi_key: {self.api_key}\n"
+        password = "" if self.password is None else f"password: {self.password}\n"
+        return f"username: {self.username}\n{password}api_key: {self.api_key}\n"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -49,15 +55,18 @@ class FirstStart:
     audit: Audit
     keys: Keys
 
-    async def make(self, folder: str | None = None) -> FirstCredentials | None:
+    async def make(self, folder: str | None = None, *, password_file: str | None = None) -> FirstCredentials | None:
         """Make an admin and a key with every scope together, or return None if there is an admin.
 
         Users of other roles do not count, because they cannot assign roles. folder: where the credentials are written
         before the commit; None keeps them in memory only. Call `publish` or `discard` afterwards. Credentials that an
-        earlier start committed but did not publish are returned again.
+        earlier start committed but did not publish are returned again. password_file: holds the password, which is then
+        not among the credentials; None makes a random one.
 
         Raises:
-            SetupError: the credentials cannot be written, or the file of another database is there. Nothing was made.
+            SetupError: the credentials cannot be written, the file of another database is there, or `password_file`
+                cannot be read. Nothing was made.
+            InvalidRequest, Conflict: the password in `password_file` is too weak. Nothing was made.
             AuditUnavailable: nothing was made.
         """
         if await self.store.db.read(lambda tx: self.store.users.count_active(tx, Role.ADMIN)):
@@ -67,8 +76,12 @@ class FirstStart:
         who = local("first-start")
         context = RequestContext(request_id=self.ids.new("req"))
         key, insert_key = self.keys.prepare(who, key_records.NewKey(name="first key", scopes=tuple(Scope)), context)
-        password = passwords.make_password(self.ids.random_bytes(keyhash.KEY_RANDOM_BYTES))
-        password_hash = passwords.hash_random_password(password, self.ids.random_bytes(SALT_BYTES))
+        salt, password = self.ids.random_bytes(SALT_BYTES), None
+        if password_file is not None:
+            password_hash = passwords.hash_password(_read_password(password_file), salt)
+        else:
+            password = passwords.make_password(self.ids.random_bytes(keyhash.KEY_RANDOM_BYTES))
+            password_hash = passwords.hash_random_password(password, salt)
 
         def work(tx: AuthorityTransaction) -> FirstCredentials | None:
             if self.store.users.count_active(tx, Role.ADMIN):
@@ -106,6 +119,18 @@ class FirstStart:
     def _free_name(self, tx: Transaction) -> str:
         names = chain((USERNAME,), (f"{USERNAME}-{number}" for number in count(2)))
         return next(name for name in names if self.store.users.by_name(tx, name) is None)
+
+
+def _read_password(path: str) -> str:
+    """Return the first line of the file that the operator named, if it may be a password."""
+    name = named("first_password_file")
+    try:
+        raw = read_regular(os.path.realpath(path), 4 * users.MAX_PASSWORD_CHARS + 2)
+        password = raw.partition(b"\n")[0].rstrip(b"\r").decode()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = (isinstance(error, OSError) and error.strerror) or "no UTF-8"
+        raise SetupError(f"{name} cannot be read ({reason}). No credentials were made.") from error
+    return users.check_new_password(password, username=USERNAME, param=name)
 
 
 def _refuse_other(folder: str) -> None:

@@ -18,6 +18,7 @@ from gateway.domain.principals import Permission, Principal, RequestContext, Sco
 from gateway.errors import Conflict, InvalidRequest, PermissionDenied
 from gateway.schema import check
 from gateway.services.resource import Resource, check_future, patched
+from gateway.spelling import hint
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.strict_json import LAST_AT
@@ -173,7 +174,8 @@ class Keys(Resource[KeyRecord]):
             return None
         found = self.store.policies.find(tx, id_or_name)
         if found is None:
-            raise Conflict("policy must be the id or the name of a policy.", param="policy")
+            near = hint(id_or_name, (one.name for one in self.store.policies.all(tx)))
+            raise Conflict(f"policy must be the id or the name of a policy.{near}", param="policy")
         return found.id
 
     def _lookup(self, tx: Transaction, name: str) -> KeyRecord | None:

@@ -56,6 +56,7 @@ class Policies(Resource[PolicyRecord]):
     resource_type = "policy"
     repository = "policies"
     most = 1000
+    is_found_by_name = True
     audited = tuple(one.name for one in fields(WantedPolicy) if one.name != "version")
 
     _known: dict[str, ShieldPolicy] = field(init=False, default_factory=dict)

@@ -112,6 +112,7 @@ class Providers(KeyedResource[Provider]):
     resource_type = "provider"
     repository = "providers"
     most = MAX_PROVIDERS
+    is_found_by_name = True
     audited = (
         "name", "type", "base_url", "models", "priority", "weight", "timeout_seconds", "max_retries", "enabled",
         "allow_private",

@@ -16,6 +16,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.schema import check
 from gateway.services.audit import Audit
+from gateway.spelling import hint
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
@@ -41,6 +42,7 @@ class Resource(Generic[R]):
 
     noun, nouns: for messages. resource_type: in the audit log. repository: the attribute of `Store` that has them.
     most: the limit of their number, 0 for none. audited: the fields in audit events. name_field: of a unique name.
+    is_found_by_name: whether a name finds a record as an id does.
     """
 
     noun: ClassVar[str]
@@ -50,6 +52,7 @@ class Resource(Generic[R]):
     most: ClassVar[int] = 0
     audited: ClassVar[tuple[str, ...]] = ()
     name_field: ClassVar[str] = "name"
+    is_found_by_name: ClassVar[bool] = False
 
     store: Store
     clock: Clock
@@ -139,7 +142,9 @@ class Resource(Generic[R]):
         """Return one record in a transaction. Raises NotFound."""
         record = self._lookup(tx, name)
         if record is None:
-            raise NotFound(f"There is no such {self.noun}.")
+            named = self._repository.all(tx) if self.is_found_by_name else ()
+            near = hint(name, (getattr(one, self.name_field) for one in named))
+            raise NotFound(f"There is no such {self.noun}.{near}")
         return record
 
     def _insert(

@@ -19,6 +19,7 @@ from gateway.shield.detections import Severity
 from gateway.shield.engine import BUDGET_RULE
 from gateway.shield.rules import Rule
 from gateway.shield.scoring import MODEL_RULE
+from gateway.spelling import hint
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store
@@ -113,7 +114,7 @@ class Rules:
         """Return one rule. Raises NotFound."""
         found = next((one for one in await self.list() if one.rule.id == rule_id), None)
         if found is None:
-            raise NotFound("There is no such rule.", param="rule")
+            raise NotFound(f"There is no such rule.{hint(rule_id, await self.ids())}", param="rule")
         return found
 
     async def change(self, principal: Principal, wanted: WantedOverride, context: RequestContext) -> RuleInUse:

@@ -19,6 +19,7 @@ class Users(Resource[User]):
     resource_type = "user"
     repository = "users"
     name_field = "username"
+    is_found_by_name = True
 
     passwords: Passwords
 

@@ -286,7 +286,7 @@ async def test_health_says_more_to_a_good_key_of_any_scope(house: Any) -> None:
     reply = await house.ask("GET", "/api/v1/health", key=NONE)
     assert reply.json["uptime_seconds"] == 2.5
     assert reply.json["checks"] == {"shield": "healthy", "database": "healthy", "upstream": "not_configured"}
-    assert set(reply.json) == {"status", "name", "version", "archive_sha256", "uptime_seconds", "checks"}
+    assert set(reply.json) == {"status", "name", "version", "build", "archive_sha256", "uptime_seconds", "checks"}
     assert reply.headers["x-ratelimit-limit"] == "3"
     house.health.states["database"] = "unavailable"
     assert (await house.ask("GET", "/api/v1/health")).json["status"] == "degraded"

@@ -33,6 +33,8 @@ async def test_a_model_that_the_key_may_not_use_is_not_found(site: Site) -> None
     for name in ("meta/llama-3", "meta%2Fllama-3", "nothing", "gpt-4o%2F", "GPT-4O", "%2F..%2F..", "a//b"):
         answer = await site.ask("GET", f"/api/v1/models/{name}", key=key)
         assert (answer["status_code"], answer["error"]["code"], answer["error"]["param"]) == (404, "not_found", "model")
+    near = await site.ask("GET", "/api/v1/models/gpt-40", key=key)
+    assert near["error"]["message"] == "There is no such model for this key. Did you mean gpt-4o?"
     lacking = await site.key("shield:scan")
     assert (await site.ask("GET", "/api/v1/models/gpt-4o", key=lacking))["error"]["code"] == "insufficient_scope"
     assert (await site.ask("GET", "/api/v1/models/gpt-4o"))["error"]["code"] == "missing_api_key"

@@ -110,6 +110,11 @@ async def test_what_is_set_holds_for_the_callers_of_the_public_api_and_after_a_r
     assert json.loads((await site.dispatch.handle(request)).body)["data"]["verdict"] == "ALLOW"
 
 
+async def test_an_unknown_rule_is_refused_with_the_nearest(site: Site) -> None:
+    answer = await site.ask("PATCH", "/api/shield/rules", {"rule": "say-plaese", "enabled": True})
+    assert (answer["status"], answer["error"]["message"]) == (404, "There is no such rule. Did you mean say-please?")
+
+
 @pytest.mark.parametrize(
     ("body", "status", "param"),
     [

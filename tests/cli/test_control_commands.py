@@ -260,4 +260,4 @@ def test_a_wrong_value_names_its_flag_and_makes_no_data_folder(run: Run, tmp_pat
 def test_a_user_is_disabled_and_enabled_again(run: Run) -> None:
     run("users", "create", "--username", "bob", "--role", "viewer")
     assert run("users", "disable", "bob") == "bob is disabled"
-    assert run("users", "disable", "bob", "--undo") == "bob is active"
+    assert run("users", "enable", "bob") == "bob is active"

@@ -137,6 +137,8 @@ def test_what_connects_programs_names_this_gateway(opened: Callable[..., Page], 
     (backup,) = (one for one in snippets if " backup " in one)
     assert shlex.split(backup)[-3:] == ["--data-dir", folder, "gateway-backup.zip"]
     assert not any("/path/to/gateway.pyz" in one for one in snippets)
+    build = site.ask("GET", "/api/about").json["data"]["build"]
+    assert f"Build{build}" in page.run("document.querySelector('main').textContent.replaceAll(/\\s/g, '')")
     page.check()
 
 

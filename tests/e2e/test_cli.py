@@ -194,7 +194,7 @@ def test_settings_show_their_source_and_mask_secrets(run: Run, tmp_path: Path) -
     done = run("serve", "--show-settings", "--config", "gateway.toml", "--port", "0", **env)
     assert "port = 0  (flag)" in done.stdout
     assert "max_messages = 8  (environment)" in done.stdout
-    assert "unscannable = 'block'  (file gateway.toml)" in done.stdout
+    assert "unscannable = block  (file gateway.toml)" in done.stdout
     assert "sk-made-up" not in done.stdout
     (tmp_path / "gateway.toml").write_text("max_mesages = 7\n")
     done = run("serve", "--show-settings", "--config", "gateway.toml")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from running import ROOT
 
-BESIDE = ("pyproject.toml", "README.md", "LICENSE", "rules.json", "build_zipapp.py")
+BESIDE = ("pyproject.toml", "README.md", "LICENSE", "NOTICE", "rules.json", "build_zipapp.py")
 
 
 @pytest.fixture(scope="module")
@@ -43,5 +43,5 @@ def test_an_installed_package_has_its_rules_model_and_dashboard(installed: Path)
     tested = gateway(installed, "rules", "test", "--no-suite")
     assert tested.returncode == 0, tested.stdout[-500:]
     assert "0 failed" in tested.stdout
-    for name in ("rules.json", "rules.plans", "dashboard/index.html", "store/migrations/0001_initial.sql"):
+    for name in ("rules.json", "rules.plans", "build.txt", "dashboard/index.html", "store/migrations/0001_initial.sql"):
         assert (installed / "gateway" / name).is_file(), name
