@@ -2,12 +2,12 @@
 
 import { api, can, feed, keepSession, query, session } from "./api.js";
 import { fill, h, icon } from "./dom.js";
-import { button, empty, failed, iconButton, loading, toast, trouble } from "./ui.js";
+import { button, chosenTime, empty, failed, iconButton, loading, toast, trouble } from "./ui.js";
 
 const PAGES = [
   { id: "overview", label: "Overview", key: "o" },
-  { id: "traffic", label: "Traffic", key: "t", needs: ["traffic:read"] },
-  { id: "incidents", label: "Incidents", key: "i", needs: ["alerts:read"] },
+  { id: "traffic", label: "Traffic", key: "t", needs: ["traffic:read"], timed: true },
+  { id: "incidents", label: "Incidents", key: "i", needs: ["alerts:read"], timed: true },
   { id: "alerts", label: "Alerts", key: "a", needs: ["alerts:read"] },
   { id: "shield", label: "Shield", key: "s", needs: ["shield:read", "policies:read", "risk_acceptances:read"], group: "Protect" },
   { id: "keys", label: "Keys", key: "k", needs: ["api_keys:read"] },
@@ -75,7 +75,7 @@ function frame() {
   fill(app,
     h("button.skip", { type: "button", onclick: () => (main.querySelector("h1") || main).focus() }, "Skip to content"),
     h("header.top", burger, h("a.brand", { href: "#/overview" }, icon("shield"), h("span", "Gateway")), h("span.spring"), state,
-      iconButton("sun", "Light or dark", otherTheme), iconButton("help", "Keyboard shortcuts", help), user),
+      button("Search", search, { kind: "quiet", sign: "search", title: "Search (/ or Ctrl-K)" }), iconButton("sun", "Light or dark", otherTheme), iconButton("help", "Keyboard shortcuts", help), user),
     h("div.side", nav), main);
 }
 function showState(node, value) {
@@ -108,6 +108,11 @@ async function route() {
     head(known ? known.label : "No such page");
     main.append(empty(known ? "Your role may not see this page." : "This page does not exist.", h("a.btn", { href: "#/overview" }, "Overview")));
     return;
+  }
+  if (known.timed && !Object.keys(here.query).length && !here.rest.length) {
+    here.query = chosenTime(); // one range of time for all pages that have one
+    drawn = query(here.query);
+    if (drawn) history.replaceState(null, "", link(here.id, [], here.query));
   }
   const tools = head(known.label), body = h("div.page", loading(`Loading ${known.label}`));
   main.append(body);
@@ -152,10 +157,12 @@ function head(title) {
   return tools;
 }
 
+const search = async () => (await import("./pages/search.js")).searchDialog(PAGES.filter(mayOpen), { can, link });
 const help = async () => (await import("./pages/help.js")).helpDialog(PAGES.filter(mayOpen));
 let chord = -Infinity;
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || !main || event.target.closest("input,select,textarea") || document.querySelector("dialog[open]")) return;
+  if (main && (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k" && !document.querySelector("dialog:modal")) { event.preventDefault(); search(); return; }
+  if (event.ctrlKey || event.metaKey || event.altKey || !main || event.target.closest("input,select,textarea") || document.querySelector("dialog:modal")) return;
   if (performance.now() - chord < 1500) {
     chord = -Infinity;
     const to = PAGES.find((one) => one.key === event.key && mayOpen(one));
@@ -163,7 +170,9 @@ document.addEventListener("keydown", (event) => {
   }
   if (event.key === "?") help();
   else if (event.key === "g") chord = performance.now();
-  else if (event.key === "/") { const first = main.querySelector(".filters input, .filters select"); if (first) { event.preventDefault(); first.focus(); } }
+  else if (event.key === "/") { event.preventDefault(); search(); }
+  else if (event.key === "f") { const first = main.querySelector(".filters input, .filters select"); if (first) { event.preventDefault(); first.focus(); } }
+  else if (event.key === "Escape") document.querySelector("dialog.pane[open]")?.close();
   else if (page && page.press && !main.querySelector(".table")?.contains(document.activeElement)) page.press(event);
 });
 

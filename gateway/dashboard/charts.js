@@ -15,8 +15,9 @@ function nice(most) {
  * Draw stacked bars over time.
  * points: [{at, …numbers}], oldest first. kinds: [{key, label, name}] from the bottom; `name` is the colour's class.
  * lines: draws a line each instead of stacked bars. show: writes a value. full: where the axis ends, if not by the points.
+ * pick(from, to): called with the times of the first and last point that were dragged over, or clicked on.
  */
-export function series(points, kinds, { label, height = 180, show = compact, lines = false, full = 0 } = {}) {
+export function series(points, kinds, { label, height = 180, show = compact, lines = false, full = 0, pick = null } = {}) {
   const box = h("div.chart-box");
   const tip = h("div.tip", { hidden: true });
   const totals = kinds.map((kind) => points.reduce((sum, point) => sum + (point[kind.key] || 0), 0));
@@ -66,9 +67,21 @@ export function series(points, kinds, { label, height = 180, show = compact, lin
       }
     }
     const hair = s("line", { class: "hair", y1: top, y2: top + plot, visibility: "hidden" });
-    const image = s("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": spoken }, parts, hair);
+    const swept = s("rect", { class: "swept", y: top, height: plot, visibility: "hidden" });
+    const image = s("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": spoken }, parts, swept, hair);
+    const at = (event) => Math.max(0, Math.min(points.length - 1, Math.floor((event.offsetX - left) / slot)));
+    let held = null;
+    if (pick) {
+      image.classList.add("sweep");
+      image.addEventListener("pointerdown", (event) => { held = at(event); image.setPointerCapture(event.pointerId); });
+      image.addEventListener("pointerup", (event) => { if (held === null) return; const ends = [held, at(event)].sort((a, b) => a - b); held = null; pick(points[ends[0]].at, points[ends[1]].at); });
+    }
     image.addEventListener("pointermove", (event) => {
       const index = Math.floor((event.offsetX - left) / slot);
+      if (held !== null) {
+        const [from, to] = [held, at(event)].sort((a, b) => a - b);
+        for (const [name, value] of Object.entries({ x: left + slot * from, width: slot * (to - from + 1), visibility: "visible" })) swept.setAttribute(name, value);
+      }
       const point = points[index];
       tip.hidden = !point;
       hair.setAttribute("visibility", point ? "visible" : "hidden");

@@ -85,6 +85,11 @@ const MAKERS = {
     }));
     return { node, value: () => (node.value === "" ? field.blank : node.value) };
   },
+  datetime(field, id, about) {
+    const local = (text) => { const date = new Date(text); return new Date(date - date.getTimezoneOffset() * 60000).toISOString().slice(0, 16); };
+    const node = h("input", { id, name: field.name, type: "datetime-local", value: /^\d{4}-/.test(field.value || "") ? local(field.value) : "", ...about });
+    return { node, input: node, value: () => (node.value ? new Date(node.value).toISOString() : undefined) };
+  },
   expiry(field, id, about) {
     const options = field.most ? EXPIRIES.filter(([days]) => days && Number(days) <= field.most) : EXPIRIES;
     const kept = field.value ? [["keep", `Current: ${new Date(field.value).toLocaleDateString()}`]] : [];

@@ -84,8 +84,8 @@ export const headed = (title, tools, ...children) => h("section.panel", h("heade
 export const facts = (...pairs) => h("dl.facts", pairs.filter(Boolean).map(([name, value]) => h("div", h("dt", name), h("dd", value ?? "–"))));
 export const stat = (label, value, note) => h("div.stat", h("div.stat-label", label), h("div.stat-value", value), note && h("div.stat-note", note));
 
-/** Open a dialog. kind: "" or drawer (at the side). Returns the element; its `close` closes. Focus goes back after. */
-export function dialog(title, body, { actions = [], kind = "", closed } = {}) {
+/** Open a dialog. kind: "" or drawer (at the side). isPane: a drawer of a list that stays in use. Returns the element; its `close` closes. Focus goes back after. */
+export function dialog(title, body, { actions = [], kind = "", closed, isPane = false } = {}) {
   const before = document.activeElement;
   const id = `d${Math.round(performance.now() * 1000)}`;
   const node = h(`dialog${kind ? `.${kind}` : ""}`, { "aria-labelledby": id },
@@ -94,7 +94,14 @@ export function dialog(title, body, { actions = [], kind = "", closed } = {}) {
   node.addEventListener("close", () => { node.remove(); if (before && before.isConnected) before.focus({ preventScroll: true }); if (closed) closed(); });
   node.addEventListener("mousedown", (event) => { if (event.target === node) node.close(); });
   document.body.append(node);
-  node.showModal();
+  // Beside a list that is wide enough, a drawer leaves the list in use.
+  if (kind === "drawer" && isPane && matchMedia("(min-width: 1100px)").matches) {
+    node.classList.add("pane");
+    document.body.classList.add("split");
+    node.addEventListener("close", () => { if (!document.querySelector("dialog.pane[open]")) document.body.classList.remove("split"); });
+    node.addEventListener("keydown", (event) => { if (event.key === "Escape" && !event.target.closest("dialog:modal")) node.close(); });
+    node.show();
+  } else node.showModal();
   (node.querySelector(".dialog-body input, .dialog-body select, .dialog-body textarea") || node.querySelector("h2")).focus();
   return node;
 }
@@ -133,6 +140,7 @@ export function filters(list, values, changed) {
   return h("form.filters", { role: "search", "aria-label": "Filters", onsubmit: (event) => event.preventDefault() }, list.filter(Boolean).map((one) => {
     const value = values[one.name] ?? one.value ?? "";
     const set = (event) => changed({ [one.name]: event.target.value.trim() });
+    if (one.name === "since") return h("label.filter", h("span", one.label), timeFilter(one, values, changed));
     const input = one.options
       ? h("select", { name: one.name, onchange: set }, offered(one.options, value).map((option) => {
         const [key, label] = Array.isArray(option) ? option : [option, option === "" ? "Any" : words(option)];
@@ -142,4 +150,37 @@ export function filters(list, values, changed) {
     return h("label.filter", h("span", one.label), input);
   }));
 }
+const TIME = "gateway.time";
+/** The range of time that was chosen last in this tab, for pages that are opened without one. */
+export const chosenTime = () => { try { return JSON.parse(sessionStorage.getItem(TIME)) || {}; } catch { return {}; } };
+const shortTime = (text) => (/^\d{4}-/.test(text || "") ? new Date(text).toLocaleString(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" }) : text || "now");
+
+/** A choice of a time: a range that ends now, or from one time to another. */
+function timeFilter(one, values, changed) {
+  const node = h("select", { name: "since" });
+  let { since = one.value ?? "", until = "" } = values;
+  const draw = () => {
+    const own = until || (since && !one.options.some(([key]) => key === since)) ? [["own", `${shortTime(since)} to ${shortTime(until)}`]] : [];
+    fill(node, [...one.options, ...own, ["pick", "From … to …"]].map(([key, label]) => h("option", { value: key, selected: own.length ? key === "own" : key === since }, label)));
+  };
+  const set = (from, to) => {
+    [since, until] = [from, to];
+    sessionStorage.setItem(TIME, JSON.stringify({ ...(since && { since }), ...(until && { until }) }));
+    draw();
+    changed({ since, until });
+  };
+  node.addEventListener("change", async () => {
+    if (node.value !== "pick") { if (node.value !== "own") set(node.value, ""); return; }
+    draw();
+    const { formDialog } = await import("./form.js");
+    formDialog("Choose a time", [{ name: "since", label: "From", type: "datetime", required: true, value: since }, { name: "until", label: "To", type: "datetime", value: until, hint: "Empty: until now." }], async (chosen) => {
+      if (chosen.until && chosen.until <= chosen.since) throw Object.assign(new Error("The end must be after the beginning."), { param: "until" });
+      set(chosen.since, chosen.until || "");
+    }, { label: "Choose" });
+  });
+  node.set = set;
+  draw();
+  return node;
+}
+
 export const RANGES = [["1h", "Last hour"], ["24h", "Last 24 hours"], ["7d", "Last 7 days"], ["30d", "Last 30 days"]];

@@ -3,7 +3,7 @@
 import { api, at } from "../api.js";
 import { ago, fill, h, number, time } from "../dom.js";
 import { formDialog } from "../form.js";
-import { button, code, empty, facts, failed, filters, load, severity, status, tag, toast, words } from "../ui.js";
+import { button, code, empty, facts, failed, filters, load, RANGES, severity, status, tag, toast, words } from "../ui.js";
 import { cut, table } from "../table.js";
 import { evidence as hash } from "./traffic.js";
 import { detail } from "./detail.js";
@@ -48,7 +48,7 @@ export async function draw(context, here) {
     { name: "source", label: "Source", options: ["", "shield", "auth", "budget", "access", "provider", "fleet", "integrity"] },
     { name: "rule", label: "Rule" }, { name: "agent", label: "Agent" },
     { name: "assigned_to", label: "Assigned to", options: [["", "Anyone"], [session.user.username, "Me"]] },
-    values.since && { name: "since", label: "Since" }, values.until && { name: "until", label: "Until" },
+    { name: "since", label: "Time", options: [["", "Any"], ...RANGES] },
   ], values, (change) => {
     values = whole(context.filter({ ...change, ...(change.status ? { scope: "" } : change.scope ? { status: "" } : {}) }));
     for (const name of ["scope", "status"]) bar.elements[name].value = values[name];

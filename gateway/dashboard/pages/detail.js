@@ -24,8 +24,12 @@ export function detail(context, path, open) {
       // Told later than it is closed: the reader may be elsewhere by then.
       if (now.id === path[0] && now.rest.at(-1) === id) history.replaceState(null, "", context.link(path[0], path.slice(1), now.query));
     };
-    box = dialog(title, body, { actions, kind, closed });
+    box = dialog(title, body, { actions, kind, closed, isPane: true });
     box.querySelector("h2").focus();
+    const row = [...document.querySelectorAll("a.row")].find((one) => one.getAttribute("href") === location.hash)?.closest("tr");
+    for (const other of document.querySelectorAll("tr.chosen")) other.classList.remove("chosen");
+    row?.classList.add("chosen");
+    row?.scrollIntoView({ block: "nearest" });
     return box;
   };
 }

@@ -3,7 +3,7 @@
 import { h } from "../dom.js";
 import { dialog } from "../ui.js";
 
-const KEYS = [["?", "This help"], ["g", "Then a letter: open a page"], ["/", "Go to the first filter"], ["j  k", "Next, previous row"], ["Enter", "Open the row"], ["a", "Alerts: acknowledge"], ["r", "Alerts: resolve"], ["Esc", "Close the dialog or panel"]];
+const KEYS = [["?", "This help"], ["g", "Then a letter: open a page"], ["/", "Search"], ["f", "Go to the first filter"], ["j  k", "Next, previous row"], ["Enter", "Open the row"], ["a", "Alerts: acknowledge"], ["r", "Alerts: resolve"], ["Esc", "Close the dialog or panel"]];
 
 /** List the keys, and the letters of the pages that may be opened. */
 export const helpDialog = (pages) => dialog("Keyboard shortcuts", h("div.columns",

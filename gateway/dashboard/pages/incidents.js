@@ -49,7 +49,7 @@ export async function draw(context, here) {
   return { moved: (to) => show(to), press: list.press };
 }
 
-const pick = ({ scope, assigned_to, severity: grade, since, agent, key, rule, request_id }) => ({ scope, assigned_to, severity: grade, since, agent, key, rule, request_id });
+const pick = ({ scope, assigned_to, severity: grade, since, until, agent, key, rule, request_id }) => ({ scope, assigned_to, severity: grade, since, until, agent, key, rule, request_id });
 
 async function send(ids, change, done) {
   const { incidents } = await api.patch("/api/incidents", { ids, ...change });

@@ -27,7 +27,7 @@ export async function draw(context, here) {
   });
   fill(tools, h("span.dim.small", "Export"), links);
   fill(main, filters([
-    { name: "since", label: "Time", options: [["", "Any"], ...RANGES] }, values.until && { name: "until", label: "Until" }, { name: "search", label: "Search", placeholder: "req_…, agent, key, address" }, { name: "action", label: "Action" }, { name: "actor", label: "Who" },
+    { name: "since", label: "Time", options: [["", "Any"], ...RANGES] }, { name: "search", label: "Search", placeholder: "req_…, agent, key, address" }, { name: "action", label: "Action" }, { name: "actor", label: "Who" },
     { name: "source", label: "Source", options: ["", "api", "auth", "shield", "cli", "mcp", "chat"] }, { name: "resource_type", label: "Kind" }, { name: "exclude_actions", label: "Exclude", placeholder: "Actions, separated by commas" },
   ], values, (change) => { values = context.filter(change); links.forEach((link, index) => { link.href = file(["jsonl", "csv"][index]); }); list.restart(); }), h("section.panel", list.node));
   context.on((name) => { if (name !== "tick" || !list.isFirst) return; clearTimeout(soon); soon = setTimeout(list.reload, 500); });

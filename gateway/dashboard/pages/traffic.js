@@ -3,6 +3,7 @@
 import { api, at } from "../api.js";
 import { fill, h, icon, millis, microusd, number, time } from "../dom.js";
 import { formDialog } from "../form.js";
+import { series } from "../charts.js";
 import { button, code, confirm, empty, facts, filters, load, RANGES, severity, toast, verdict, words } from "../ui.js";
 import { cut, table } from "../table.js";
 import { detail } from "./detail.js";
@@ -38,13 +39,22 @@ export async function draw(context, here) {
       { label: "Duration", align: "end", low: 1, cell: (row) => millis(row.elapsed_us / 1000) },
     ],
   });
-  fill(main, filters([
-    { name: "since", label: "Time", options: [["", "Any"], ...RANGES] }, values.until && { name: "until", label: "Until" },
+  const apply = (change) => {
+    values = context.filter(change);
+    for (const [name, value] of Object.entries(change)) if (bar.elements[name] && name !== "since") bar.elements[name].value = value;
+    known = new Set();
+    list.restart();
+    again();
+  };
+  const sums = h("section.panel"), bar = filters([
+    { name: "since", label: "Time", options: [["", "Any"], ...RANGES] },
     { name: "search", label: "Search", placeholder: "req_…, agent, key, rule" },
     { name: "verdict", label: "Verdict", options: [["", "Any"], ["BLOCK", "Blocked"], ["REVIEW", "For review"], ["ALLOW", "Allowed"]] },
     { name: "operation", label: "Operation", options: [["", "Any"], ["shield.scan", "Scan"], ["chat.completions", "Chat"]] },
-    { name: "agent", label: "Agent" }, { name: "key", label: "Key", placeholder: "svc_…" }, { name: "model", label: "Model" }, { name: "provider", label: "Provider" },
-  ], values, (change) => { values = context.filter(change); known = new Set(); list.restart(); }), h("section.panel", list.node));
+    { name: "agent", label: "Agent" }, { name: "key", label: "Key", placeholder: "svc_…" }, { name: "model", label: "Model" }, { name: "provider", label: "Provider" }, { name: "rule", label: "Rule" },
+  ], values, apply);
+  const again = load(sums, () => api.get("/api/traffic/summary", { since: values.since, until: values.until }, signal), (summary) => overview(summary, values, apply, (since, until) => bar.elements.since.set(since, until)));
+  fill(main, bar, sums, h("section.panel", list.node));
 
   const show = detail(context, ["traffic"], (id) => one(id, context));
   show(here);
@@ -57,7 +67,20 @@ export async function draw(context, here) {
   return { moved: (to) => { show(to); }, press: list.press };
 }
 
-const pick = ({ since, until, search, verdict: kind, operation, agent, key, model, provider }) => ({ since, until, search, verdict: kind, operation, agent, key, model, provider });
+const pick = ({ since, until, search, verdict: kind, operation, agent, key, model, provider, rule }) => ({ since, until, search, verdict: kind, operation, agent, key, model, provider, rule });
+
+const KINDS = [{ key: "allowed", label: "Allowed", name: "one" }, { key: "reviews", label: "For review", name: "review" }, { key: "blocks", label: "Blocked", name: "block" }];
+const FACETS = { verdicts: "Verdict", rules: "Rule", agents: "Agent", keys: "Key", models: "Model", providers: "Provider" };
+
+/** All requests of the time over time, to be narrowed by dragging; and what they have most, to be filtered by. */
+function overview(summary, values, apply, narrow) {
+  const points = summary.series.map((point) => ({ ...point, allowed: point.requests - point.blocks - point.reviews }));
+  const { requests, blocks, reviews } = summary.totals, step = summary.bucket_seconds * 1000;
+  const top = { verdicts: [["BLOCK", blocks], ["REVIEW", reviews], ["ALLOW", requests - blocks - reviews]].map(([value, count]) => ({ value, requests: count })), ...summary.top };
+  const chip = (name, one) => { const chosen = values[name] === one.value; return h(`button.chip${chosen ? ".on" : ""}`, { type: "button", "aria-pressed": String(chosen), onclick: () => apply({ [name]: chosen ? "" : one.value }) }, h("span.cut", one.value), " ", h("b", number(one.requests))); };
+  return h("div.stack", series(points, KINDS, { label: "All requests by verdict", height: 120, pick: (from, to) => narrow(new Date(from).toISOString(), new Date(new Date(to).getTime() + step - 1).toISOString()) }),
+    h("details.more", h("summary", "Most frequent in this time"), h("dl.facets", Object.entries(FACETS).map(([list, label]) => { const found = (top[list] || []).filter((one) => one.requests && !one.value.startsWith("(")).slice(0, 6); return found.length ? h("div", h("dt", label), h("dd", found.map((one) => chip(list.slice(0, -1), one)))) : null; }))));
+}
 
 /** Show one request. */
 function one(id, context) {

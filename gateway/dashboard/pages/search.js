@@ -1,0 +1,66 @@
+// The search over everything: pages, requests, keys, agents, rules, and what an id names.
+
+import { api } from "../api.js";
+import { fill, h, icon } from "../dom.js";
+import { dialog } from "../ui.js";
+
+const IDS = { req: "traffic", trf: "traffic", alr: "alerts", inc: "incidents", key: "keys", agt: "agents" };
+// Parts of pages: label, address, and what a role needs to see it.
+const PARTS = [["Playground", "shield/playground", "shield:read"], ["Rules", "shield/rules", "shield:read"], ["Policies", "shield/policies", "policies:read"], ["Accepted risks", "shield/acceptances", "risk_acceptances:read"], ["Validation suite", "shield/suite", "shield:read"], ["Security scans", "posture/scans", "shield:read"], ["Hash chain", "audit/chain", "audit:read"], ["Reports", "audit/reports", "reports:read"], ["Providers", "settings/providers", "providers:read"], ["Access list", "settings/access", "access:read"], ["Users", "settings/users", "users:read"], ["Sessions", "settings/sessions", "users:read"], ["Options", "settings/options", "settings:read"], ["Event outputs", "settings/outputs", "settings:read"], ["Connect and about", "settings/about", "settings:read"]];
+const MOST = 5;
+
+/** Open the search. pages: those that may be opened. */
+export function searchDialog(pages, { can, link }) {
+  const input = h("input", { type: "text", role: "combobox", "aria-expanded": "true", "aria-controls": "found", "aria-label": "Search", placeholder: "Request id, key, agent, rule, page", autocomplete: "off", spellcheck: "false" });
+  const list = h("ul.found", { id: "found", role: "listbox", "aria-label": "Results" }), asking = {};
+  const once = (path, ask) => (asking[path] ||= ask().catch(() => []));
+  const mayOpen = (id) => pages.some((one) => one.id === id);
+  let place = 0, ticket = 0, soon = null;
+
+  const named = () => [...pages.map((one) => [one.label, link(one.id), one.id]), ...PARTS.filter(([,, needs]) => can(needs)).map(([label, path]) => [label, `#/${path}`, path.split("/")[0]])];
+
+  /** The results for a text: [{kind, label, note, href, sign}]. */
+  async function results(text) {
+    const low = text.toLowerCase(), has = (...fields) => fields.some((one) => String(one || "").toLowerCase().includes(low));
+    const prefix = IDS[/^([a-z]{3})_[0-9a-z]{10,}$/i.exec(text)?.[1]?.toLowerCase()];
+    const found = [];
+    if (prefix && mayOpen(prefix)) found.push([{ kind: "Open", label: text, href: link(prefix, [text]), sign: prefix }]);
+    found.push(named().filter(([label]) => has(label)).slice(0, MOST).map(([label, href, sign]) => ({ kind: "Page", label, href, sign })));
+    const [keys, agents, rules, requests] = await Promise.all([
+      mayOpen("keys") ? once("keys", () => api.all("/api/config/api-keys")) : [],
+      mayOpen("agents") ? api.page("/api/agents", { search: text, limit: MOST }).then((page) => page.items, () => []) : [],
+      can("shield:read") ? once("rules", () => api.all("/api/shield/rules")) : [],
+      mayOpen("traffic") && text.length > 5 && !prefix ? api.page("/api/traffic", { search: text, limit: MOST }).then((page) => page.items, () => []) : [],
+    ]);
+    found.push(keys.filter((one) => has(one.name, one.prefix)).slice(0, MOST).map((one) => ({ kind: "Key", label: one.name, note: one.prefix, href: link("keys", [one.id]), sign: "keys" })));
+    found.push(agents.map((one) => ({ kind: "Agent", label: one.name, note: one.owner, href: link("agents", [one.id]), sign: "agents" })));
+    found.push(rules.filter((one) => has(one.id, one.name)).slice(0, MOST).map((one) => ({ kind: "Rule", label: one.name, note: one.id, href: link("shield", ["rules", one.id]), sign: "shield" })));
+    found.push(requests.map((one) => ({ kind: "Request", label: one.request_id, note: [one.verdict, one.agent].filter(Boolean).join(", "), href: link("traffic", [one.request_id]), sign: "traffic" })));
+    return found.flat();
+  }
+
+  function choose(index) {
+    const all = [...list.querySelectorAll("[role=option]")];
+    place = Math.max(0, Math.min(index, all.length - 1));
+    all.forEach((one, at) => one.setAttribute("aria-selected", String(at === place)));
+    if (all[place]) { input.setAttribute("aria-activedescendant", all[place].id); all[place].scrollIntoView({ block: "nearest" }); }
+  }
+
+  async function search() {
+    const mine = ++ticket, text = input.value.trim();
+    const found = text ? await results(text) : named().map(([label, href, sign]) => ({ kind: "Page", label, href, sign }));
+    if (mine !== ticket) return;
+    fill(list, found.map((one, index) => h("li", { role: "option", id: `found-${index}` }, h("a.row-line", { href: one.href, tabindex: "-1", onclick: () => box.close() }, icon(one.sign), h("span.grow.cut", one.label, one.note && h("span.dim", ` ${one.note}`)), h("span.dim.small", one.kind)))),
+      !found.length && h("li.dim", "Nothing found. Traffic and Audit search in more fields."));
+    choose(0);
+  }
+
+  input.addEventListener("input", () => { clearTimeout(soon); soon = setTimeout(search, 150); });
+  input.addEventListener("keydown", (event) => {
+    const move = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (move) { event.preventDefault(); choose(place + move); }
+    else if (event.key === "Enter") { event.preventDefault(); list.querySelector("[aria-selected=true] a")?.click(); }
+  });
+  const box = dialog("Search", h("div.stack", input, list));
+  search();
+}

@@ -1,0 +1,122 @@
+"""The console as people look for something: the search, the range of time, the histogram, the list beside its detail."""
+
+from collections.abc import Callable
+
+import pytest
+from dashboard.browser import Page
+from dashboard.site import Site, quoted
+from dashboard.test_forms import fill, newest
+
+pytestmark = pytest.mark.slow
+
+OPTIONS = "[...document.querySelectorAll('.found [role=option]')].map(one => one.textContent)"
+
+
+def search(page: Page, text: str) -> None:
+    page.press("/")
+    page.wait("document.activeElement?.getAttribute('role') === 'combobox'")
+    page.type(text)
+
+
+def test_the_search_opens_requests_keys_agents_rules_and_pages(opened: Callable[..., Page], site: Site) -> None:
+    row = newest(site, "/api/traffic?verdict=BLOCK&limit=1")[0]
+    page = opened("overview")
+    for text, kind, address in (
+        (row["request_id"], "Open", f"#/traffic/{row['request_id']}"),
+        (row["key_prefix"], "Key", "#/keys/key_"),
+        (row["agent"], "Agent", "#/agents/"),
+        (row["detections"][0]["rule"], "Rule", f"#/shield/rules/{row['detections'][0]['rule']}"),
+        ("Accepted", "Page", "#/shield/acceptances"),
+    ):
+        search(page, text)
+        page.wait(f"{OPTIONS}[0]?.endsWith({quoted(kind)}) && {OPTIONS}[0].includes({quoted(text)})")
+        page.press("Enter")
+        page.wait(f"location.hash.startsWith({quoted(address)})")
+        page.settle()
+        page.run("document.querySelectorAll('dialog[open]').forEach(one => one.close())")
+        page.wait("!document.querySelector('dialog')")
+    search(page, "no such thing")
+    page.wait("document.querySelector('.found').textContent.includes('Nothing found')")
+    page.check()
+
+
+def test_the_search_offers_only_what_the_role_may_open(opened: Callable[..., Page], site: Site) -> None:
+    key = newest(site, "/api/config/api-keys?limit=1")[0]
+    page = opened("overview", role="viewer")
+    search(page, key["prefix"])
+    page.wait("document.querySelector('.found li')")
+    assert not [one for one in page.run(OPTIONS) if one.endswith("Key")]
+    page.press("Escape")
+    page.wait("!document.querySelector('dialog')")
+    search(page, "Users")
+    page.wait("document.querySelector('.found').textContent.includes('Nothing found')")
+
+
+def test_a_time_of_ones_own_holds_for_the_next_page_as_well(opened: Callable[..., Page], site: Site) -> None:
+    page = opened("traffic")
+    time = "document.querySelector('.filters [name=since]')"
+    choose = f"({time}.value = 'pick', {time}.dispatchEvent(new Event('change')))"
+    page.run(choose)
+    fill(page, {"since": "2020-01-02T10:00", "until": "2020-01-01T10:00"})
+    page.run("document.querySelector('dialog form').requestSubmit()")
+    page.wait("document.querySelector('dialog form')?.textContent.includes('after the beginning')")
+    fill(page, {"until": "2020-01-03T10:00"})
+    page.run("document.querySelector('dialog form').requestSubmit()")
+    page.wait(
+        "!document.querySelector('dialog') && location.hash.includes('since=2020-01-02') && location.hash.includes('until=2020-01-03')"
+    )
+    page.wait("document.querySelector('main .empty')")
+    assert "to" in page.run(f"{time}.selectedOptions[0].textContent")
+    page.run("location.hash = '#/incidents'")
+    page.wait("location.hash.startsWith('#/incidents?since=2020-01-02')")
+    page.wait("document.querySelector('main .empty')")
+    page.check()
+
+
+def test_the_histogram_narrows_the_time_and_a_facet_filters(opened: Callable[..., Page], site: Site) -> None:
+    page = opened("traffic")
+    page.wait("document.querySelector('.chart svg')")
+    agent = newest(site, "/api/traffic/summary")["top"]["agents"][0]
+    page.run("document.querySelector('details.more').open = true")
+    chip = f"[...document.querySelectorAll('.chip')].find(one => one.textContent.startsWith({quoted(agent['value'])}))"
+    page.run(f"{chip}.click()")
+    page.wait(f"location.hash.includes({quoted('agent=' + agent['value'])})")
+    page.wait(f"document.querySelector('[name=agent]').value === {quoted(agent['value'])}")
+    page.settle()
+    page.wait(f"{chip}?.getAttribute('aria-pressed') === 'true'")
+    page.run(
+        "{const image = document.querySelector('.chart svg'), box = image.getBoundingClientRect();"
+        "for (const [name, share] of [['pointerdown', 0.5], ['pointermove', 0.6], ['pointerup', 0.6]]) "
+        "image.dispatchEvent(new PointerEvent(name, {clientX: box.left + box.width * share, clientY: box.top + 30, pointerId: 1, bubbles: true}))}"
+    )
+    page.wait("/since=20.*until=20/.test(location.hash)")
+    page.settle()
+    since, until = page.run(
+        "(query => [query.get('since'), query.get('until')])(new URLSearchParams(location.hash.split('?')[1]))"
+    )
+    wanted = newest(site, f"/api/traffic?agent={agent['value']}&since={since}&until={until}&limit=500")
+    assert 0 < len(wanted) < agent["requests"]
+    assert page.run("document.querySelectorAll('tbody tr').length") == min(50, len(wanted))
+    page.check()
+
+
+def test_beside_a_detail_the_list_stays_in_use(opened: Callable[..., Page], site: Site) -> None:
+    page = opened("traffic")
+    page.size(1280, 900)
+    page.run("document.querySelectorAll('tbody a.row')[0].click()")
+    page.wait("document.querySelector('dialog.pane[open] .facts')")
+    first = page.run("location.hash")
+    page.run("document.querySelectorAll('tbody a.row')[3].click()")
+    page.wait(
+        f"location.hash !== {quoted(first)} && document.querySelectorAll('dialog.pane[open] .facts').length === 1"
+    )
+    assert page.run("document.querySelectorAll('tr.chosen').length") == 1
+    assert page.run(
+        "document.querySelector('main table').getBoundingClientRect().right <= document.querySelector('dialog.pane').getBoundingClientRect().left"
+    )
+    page.press("Escape")
+    page.wait("!document.querySelector('dialog[open]') && !document.body.classList.contains('split')")
+    page.size(800, 900)
+    page.run("document.querySelectorAll('tbody a.row')[0].click()")
+    page.wait("document.querySelector('dialog.drawer:modal')")
+    page.check()
