@@ -67,7 +67,7 @@ def test_a_release_fetches_only_the_wheels_that_are_missing(tmp_path: Path, monk
 def test_the_notice_and_the_page_of_dependencies_name_what_is_pinned_and_its_license() -> None:
     said = noticed((ROOT / "NOTICE").read_text("utf-8"))
     assert {name: one.version for name, one in said.items()} == build_zipapp.pinned_projects()
-    page = (ROOT / "docs" / "dependencies.md").read_text("utf-8")
+    page = (ROOT / "docs" / "develop" / "dependencies.md").read_text("utf-8")
     rows = re.findall(r"^\| ([a-z0-9-]+) \|.*\| (\S+) \|$", page, re.MULTILINE)
     assert {name: license for name, license in rows if name in said} == {
         name: one.license for name, one in said.items()

@@ -124,7 +124,7 @@ CHECKS: tuple[Row, ...] = (
         checks.warns(lambda facts: facts.matcher != "native", "the fallback in Python runs", "native"),
         why="The fallback in Python finds the same matches, more slowly.",
         fix="Run `doctor` to see why the native matcher was not loaded.",
-        refs=("docs/performance.md",),
+        refs=("docs/troubleshooting.md",),
     ),
     Row(
         "shield-thresholds", "The thresholds are no weaker than the default", "shield", Severity.MEDIUM,
@@ -161,7 +161,7 @@ CHECKS: tuple[Row, ...] = (
         checks.warns(lambda facts: facts.upstream_url is None, "the built-in model echo answers", "an upstream is set"),
         why="The built-in model only repeats the prompt.",
         fix="Set GATEWAY_UPSTREAM_URL.",
-        refs=("docs/control.md",),
+        refs=("docs/howto/providers.md",),
     ),
     Row(
         "files-data-dir", "Only the owner enters the data folder", "files", Severity.HIGH,
@@ -302,7 +302,7 @@ CHECKS: tuple[Row, ...] = (
             "providers are down", "all answer", "there is no provider"),
         why="Requests fall back to fewer providers, or fail.",
         fix="Test the provider: POST /api/providers/{id}/test.",
-        refs=("docs/control.md",),
+        refs=("docs/howto/providers.md",),
     ),
     Row(
         "budgets-set", "A budget limits spending", "providers", Severity.MEDIUM, checks.budgets,

@@ -1,4 +1,4 @@
-"""Promises of docs/security.md that only a test through the door can hold, each tried with its guard taken out."""
+"""Promises of docs/trust/threat-model.md that only a test through the door can hold, each tried with its guard taken out."""
 
 from pathlib import Path
 

@@ -8,7 +8,7 @@ from gateway_site import Site, open_site
 from gateway.http.messages import Headers, Request
 from gateway.metrics import FAMILIES
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "observability.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "reference" / "metrics.md"
 
 
 async def scraped(site: Site) -> str:

@@ -1,116 +1,172 @@
-"""Every line of the pages for operators that a shell can run is run, in order, against the real archive."""
+"""Every line of a page that a shell can run is run, in order, against the real archive, each page with a new gateway.
 
+A fence ```sh is run. After `sh`, a word changes that: `no-run` for lines that cannot run here, of which the page gives
+the reason, and the name of a prelude (`PRELUDES`) for lines that other pages begin with.
+"""
+
+import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from running import ROOT, Served, command, environment, start
 
+DOCS = ROOT / "docs"
+PAGES = {path.relative_to(DOCS).as_posix(): path.read_text("utf-8") for path in sorted(DOCS.rglob("*.md"))}
+FENCE = re.compile(r"^```(\w*)(?: ([\w-]+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+PRELUDES = {"open": "reference/internal-api.md", "signed": "reference/internal-api.md", "demo": "start/tour.md"}
+LANGUAGES = {"sh", "python", "javascript", "json", "text", "console", "nginx", "ini", "yaml", "toml"}
+NOT_RUN = re.compile(r"[Nn]ot run|do not\s+run")
 # A line that leads to a host of somebody else is read and not run.
 ELSEWHERE = re.compile(r"^.*(siem|hooks)\.example\.com.*\n", re.MULTILINE)
 SPELLING = re.compile(r"(?<![\w./-])python (?=[-a-z])|(?<!python3 )(?<!-S )(?<![/\w`.-])gateway\.pyz (?=[a-z])")
-PAGES = sorted((ROOT / "docs").rglob("*.md"))
+# Refusals that the lines of a page bring about on purpose.
+REFUSED = {"howto/false-positive.md": ["content_policy_violation"], "observe/traffic.md": ["access_denied"]}
+# Folders of a system that the pages name, and where a page's own folder has them.
+FOLDERS = {"/usr/lib/gateway": "/lib", "/var/lib/gateway": "/data", "/var/backups": "/backups", "/tmp/": "/tmp/"}
+# Pages besides those of observe/ that are about a day of traffic.
+DEMO = {"start/tour.md", "howto/investigate-a-leak.md"}
+# It starts, stops and restarts the gateway of a host, as the service manager does.
+SYSTEMCTL = """#!/bin/bash
+cd "$(dirname "$0")"
+if [ "$1" != start ] && [ -e pid ]; then kill "$(cat pid)"; while kill -0 "$(cat pid)" 2>/dev/null; do sleep 0.05; done; fi
+if [ "$1" != stop ]; then
+    python3 -I -S ../lib/gateway.pyz serve --port 0 2> log > /dev/null < /dev/null & echo $! > pid
+    until grep -qs 'listening on' log; do kill -0 "$(cat pid)" || exit 1; sleep 0.05; done
+fi
+"""
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        not all(map(shutil.which, ("bash", "curl", "jq", "sha256sum"))), reason="needs bash, curl and jq"
+        not all(map(shutil.which, ("bash", "curl", "jq", "sha256sum", "openssl"))), reason="needs bash, curl and jq"
     ),
 ]
 
 
-def lines_of(page: str) -> str:
-    """Return all that stands in fences for a shell."""
-    text = (ROOT / page).read_text("utf-8")
-    return "".join(re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
+def fences(page: str, word: str = "") -> str:
+    """Return the lines of a page's fences for a shell that have this word, or none."""
+    found = FENCE.findall(PAGES[page])
+    return "".join(lines for language, given, lines in found if language == "sh" and given == word)
 
 
-def run(archive: Path, folder: Path, script: str, served: Served, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Run lines in a folder in which `python3` and `gateway.pyz` are what the pages mean by them."""
-    (folder / "bin").mkdir()
-    (folder / "bin" / "python3").symlink_to(sys.executable)
-    (folder / "gateway.pyz").symlink_to(archive)
-    env = environment(GATEWAY_DATA_DIR=str(served.data_dir), **settings)
-    env["PATH"] = f"{folder / 'bin'}:{env['PATH']}"
-    script = "set -euo pipefail\n" + script.replace("http://127.0.0.1:5001", served.url)
-    return subprocess.run(
-        ["bash", "-x", "-c", script], capture_output=True, text=True, cwd=folder, env=env, timeout=180
-    )
+RUN = [page for page in PAGES if fences(page)]
 
 
-def test_the_lines_of_control_do_what_they_say(archive: Path, tmp_path: Path) -> None:
-    served = start(archive, tmp_path / "data", "--workers", "2", RBAC_ENABLED="true")
-    try:
-        password = re.search(r"password: (\S+)", (tmp_path / "data" / "first-credentials.txt").read_text())
-        assert password
-        (tmp_path / "lab.key").write_text("a-key-of-the-lab\n")
-        done = run(archive, tmp_path, lines_of("docs/control.md"), served, PASSWORD=password[1], RBAC_ENABLED="true")
-        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-        assert '{"ok":false,"error"' not in done.stdout, done.stdout
-        assert done.stdout.count('"ok":true') >= 30
-        assert '"spent":0.0' in done.stdout
-    finally:
-        assert served.process.stop() == 0
+@dataclass(frozen=True)
+class Host:
+    """A folder in which `python3`, `systemctl`, `gateway.pyz` and the folders of a system are what the pages mean."""
 
+    folder: Path
 
-def test_the_lines_of_what_a_team_sees_do_what_they_say(archive: Path, tmp_path: Path) -> None:
-    demo = tmp_path / "demo"
-    made = command("demo-data", "--data-dir", demo, "--seed", 7, "--requests", 2000)
-    assert made.returncode == 0, made.stderr
-    served = start(archive, demo)
-    try:
-        script = lines_of("docs/observability.md") + lines_of("docs/reports.md")
-        assert script.startswith("python3 gateway.pyz demo-data --data-dir /tmp/demo --seed 7\n")
-        assert "python3 gateway.pyz serve --data-dir /tmp/demo --port 5077 &\n" in script
-        script = script.partition("5077 &\n")[2].replace("http://127.0.0.1:5077", served.url)
-        # The trust audit of made-up data has something to find, which its exit status says.
-        script = re.sub(
-            r"(python3 gateway\.pyz trust-audit[^#\n]*)", r"{ \1; } || test $? = 1 ", ELSEWHERE.sub("", script)
+    @classmethod
+    def make(cls, archive: Path, folder: Path) -> "Host":
+        for name in ("bin", "lib", "backups", "tmp"):
+            (folder / name).mkdir()
+        (folder / "bin" / "python3").symlink_to(sys.executable)
+        (folder / "bin" / "systemctl").write_text(SYSTEMCTL)
+        (folder / "bin" / "systemctl").chmod(0o755)
+        for name in ("gateway.pyz", "new.pyz", "lib/gateway.pyz"):
+            shutil.copy(archive, folder / name)
+        return cls(folder)
+
+    @property
+    def data_dir(self) -> Path:
+        return self.folder / "data"
+
+    def run(self, script: str, url: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        env = environment(GATEWAY_DATA_DIR=str(self.data_dir), **settings)
+        env["PATH"] = f"{self.folder / 'bin'}:{env['PATH']}"
+        script = re.sub("|".join(FOLDERS), lambda found: f"{self.folder}{FOLDERS[found[0]]}", script)
+        script = script.replace("http://127.0.0.1:5001", url)
+        script = "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n" + script
+        return subprocess.run(
+            ["bash", "-x", "-c", script], capture_output=True, text=True, cwd=self.folder, env=env, timeout=180
         )
-        done = run(archive, tmp_path, script, served)
-        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-        refused = re.findall(r'\{"ok":false,"error":\{"message":"([^"]*)', done.stdout)
-        assert len(refused) == 1 and refused[0].endswith("is blocked."), refused
-        assert "null" not in re.findall(r"^\++ (?:ID|A|R|K)=(.*)$", done.stderr, re.MULTILINE)
-        assert (tmp_path / "summary.html").read_text().startswith("<!doctype html>")
+
+
+@contextmanager
+def serving(archive: Path, data_dir: Path, *flags: str, **settings: str) -> Iterator[Served]:
+    served = start(archive, data_dir, *flags, **settings)
+    try:
+        yield served
     finally:
         assert served.process.stop() == 0
+
+
+def run_page(page: str, archive: Path, host: Host) -> subprocess.CompletedProcess[str]:
+    """Run the lines of a page after those that it builds on, with the gateway that its folder is about."""
+    script = ELSEWHERE.sub("", fences(page))
+    if "systemctl" in script:
+        os.mkdir(host.data_dir, 0o700)
+        return host.run(f"systemctl start gateway\n{script}systemctl stop gateway\n", "")
+    folder = page.partition("/")[0]
+    if page in DEMO or folder == "observe":
+        made = command("demo-data", "--data-dir", host.data_dir, "--seed", 7, "--requests", 2000)
+        assert made.returncode == 0, made.stderr
+        with serving(archive, host.data_dir) as served:
+            prelude = f"B={served.url}\n{fences(PRELUDES['open'], 'open')}{fences(PRELUDES['demo'], 'demo')}"
+            return host.run(prelude + script, served.url)
+    if folder in ("howto", "trust"):
+        with serving(archive, host.data_dir, "--workers", "2", RBAC_ENABLED="true") as served:
+            password = re.search(r"password: (\S+)", (host.data_dir / "first-credentials.txt").read_text())
+            assert password
+            (host.folder / "lab.key").write_text("a-key-of-the-lab\n")
+            prelude = fences(PRELUDES["signed"], "signed")
+            return host.run(prelude + script, served.url, PASSWORD=password[1], RBAC_ENABLED="true")
+    with serving(archive, host.data_dir) as served:
+        return host.run(fences(PRELUDES["open"], "open") + script, served.url, KEY=served.key)
+
+
+@pytest.mark.parametrize("page", RUN)
+def test_the_lines_of_a_page_do_what_they_say(page: str, archive: Path, tmp_path: Path) -> None:
+    done = run_page(page, archive, Host.make(archive, tmp_path))
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    codes = re.findall(r'\{"ok":false,"error":\{.*?"code":"(\w+)"', done.stdout)
+    assert codes == REFUSED.get(page, []), done.stdout[-2000:]
+    # A line that looks for something must have found it, or the lines behind it tried nothing.
+    assert not re.search(r"^\++ [A-Z_]+=(null)?$", done.stderr, re.MULTILINE), done.stderr[-2000:]
+
+
+def test_enough_pages_are_run() -> None:
+    assert len(RUN) > 20
 
 
 def test_the_first_lines_of_the_readme_scan_and_chat(archive: Path, tmp_path: Path) -> None:
     text = (ROOT / "README.md").read_text("utf-8").partition("\n## ")[0]
     lines = "\n".join(line[4:] for line in text.splitlines() if line.startswith("    "))
     assert lines.startswith("python3 build_zipapp.py && python3 gateway.pyz serve\n")
-    served = start(archive, tmp_path / "data")
-    try:
+    host = Host.make(archive, tmp_path)
+    with serving(archive, host.data_dir) as served:
         assert "`first-credentials.txt`" in text
         script = lines.partition("\n")[2].partition("python3 -m venv")[0].replace("svc_...", served.key)
-        done = run(archive, tmp_path, script, served)
-        assert done.returncode == 0, done.stderr
-        assert '"verdict":"BLOCK"' in done.stdout and '"content":"Hello"' in done.stdout
-    finally:
-        assert served.process.stop() == 0
+        done = host.run(script, served.url)
+    assert done.returncode == 0, done.stderr
+    assert '"verdict":"BLOCK"' in done.stdout and '"content":"Hello"' in done.stdout
 
 
-def test_the_lines_of_streaming_stream(archive: Path, tmp_path: Path) -> None:
-    served = start(archive, tmp_path / "data")
-    try:
-        done = run(archive, tmp_path, lines_of("docs/streaming.md"), served, KEY=served.key)
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.count("chat.completion.chunk") >= 3
-        assert done.stdout.endswith("data: [DONE]\n\n")
-    finally:
-        assert served.process.stop() == 0
-
-
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: page.name)
-def test_programs_are_spelled_as_a_plain_system_has_them(page: Path) -> None:
+@pytest.mark.parametrize("page", [*PAGES, "README.md of the repository"])
+def test_programs_are_spelled_as_a_plain_system_has_them(page: str) -> None:
     # Debian has no `python`, and an archive that was built or copied has no right to be executed by name.
-    fenced = re.findall(r"^```\w*\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
-    indented = re.findall(r"^    .*$", page.read_text("utf-8"), re.MULTILINE)
+    text = PAGES.get(page) or (ROOT / "README.md").read_text("utf-8")
+    fenced = [lines for _, _, lines in FENCE.findall(text)]
+    indented = re.findall(r"^    .*$", text, re.MULTILINE)
     for line in "\n".join([*fenced, *indented]).splitlines():
         assert not SPELLING.search(line), line
-    assert not re.search(r"`python (?=[-a-z])", page.read_text("utf-8"))
+    assert not re.search(r"(?<!`)`python (?=[-a-z])", text)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_says_why_lines_are_not_run(page: str) -> None:
+    found = FENCE.findall(PAGES[page])
+    assert {language for language, _, _ in found} <= LANGUAGES
+    assert {word for language, word, _ in found if language == "sh"} <= {"", "no-run", "start-demo", *PRELUDES}
+    if any(word == "no-run" for _, word, _ in found):
+        assert NOT_RUN.search(PAGES[page])
+    assert not re.search(r"^    \S", FENCE.sub("", PAGES[page]), re.MULTILINE), "code belongs into a fence"

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "docs" / "security.md").read_text("utf-8")
+TEXT = (ROOT / "docs" / "trust" / "threat-model.md").read_text("utf-8")
 NAMED = re.compile(r"`(tests/[a-z0-9_/]+\.py)::(test_[a-z0-9_]+)`")
 
 
