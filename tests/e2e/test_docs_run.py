@@ -2,13 +2,18 @@
 
 A fence ```sh is run. After `sh`, a word changes that: `no-run` for lines that cannot run here, of which the page gives
 the reason, and the name of a prelude (`PRELUDES`) for lines that other pages begin with.
+
+A fence ```python or ```javascript names the package that it needs and is run where that is installed. CLIENT_PYTHONS
+names further interpreters to look in (separated as in PATH), CLIENT_MODULES a folder `node_modules`.
 """
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +24,7 @@ from running import ROOT, Served, command, environment, start
 
 DOCS = ROOT / "docs"
 PAGES = {path.relative_to(DOCS).as_posix(): path.read_text("utf-8") for path in sorted(DOCS.rglob("*.md"))}
-FENCE = re.compile(r"^```(\w*)(?: ([\w-]+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+FENCE = re.compile(r"^```(\w*)(?: ([\w.-]+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PRELUDES = {"open": "reference/internal-api.md", "signed": "reference/internal-api.md", "demo": "start/tour.md"}
 LANGUAGES = {"sh", "python", "javascript", "json", "text", "console", "nginx", "ini", "yaml", "toml"}
 NOT_RUN = re.compile(r"[Nn]ot run|do not\s+run")
@@ -134,8 +139,96 @@ def test_the_lines_of_a_page_do_what_they_say(page: str, archive: Path, tmp_path
     assert not re.search(r"^\++ [A-Z_]+=(null)?$", done.stderr, re.MULTILINE), done.stderr[-2000:]
 
 
+def recipe(page: str, language: str) -> tuple[str, str]:
+    """Return the package that the fences of a language need, and their lines."""
+    found = [
+        (word, lines) for given, word, lines in FENCE.findall(PAGES[page]) if given == language and word != "no-run"
+    ]
+    return found[0][0] if found else "", "".join(lines for _, lines in found)
+
+
+RECIPES = [(page, one) for page in PAGES for one in ("python", "javascript") if recipe(page, one)[1]]
+
+
+def program(language: str, package: str, script: str, folder: Path) -> list[str] | None:
+    """Return the command that runs a recipe in a folder, or None where its package is not installed."""
+    if language == "python":
+        find = f"import importlib.util as u; raise SystemExit(u.find_spec({package.partition('.')[0]!r}) is None)"
+        for python in (sys.executable, *filter(None, os.environ.get("CLIENT_PYTHONS", "").split(os.pathsep))):
+            if subprocess.run([python, "-c", find], cwd=ROOT).returncode == 0:
+                return [python, "-c", script]
+        return None
+    modules = Path(os.environ.get("CLIENT_MODULES", "/nowhere"))
+    if not (modules / package).is_dir() or not shutil.which("node"):
+        return None
+    (folder / "node_modules").symlink_to(modules)
+    (folder / "recipe.mjs").write_text(script)
+    return ["node", "recipe.mjs"]
+
+
+@pytest.mark.parametrize(("page", "language"), RECIPES)
+def test_a_recipe_does_what_it_says(page: str, language: str, archive: Path, tmp_path: Path) -> None:
+    package, script = recipe(page, language)
+    with serving(archive, tmp_path / "data") as served:
+        run = program(language, package, script.replace("http://127.0.0.1:5001", served.url), tmp_path)
+        if run is None:
+            pytest.skip(f"{package} is not installed")
+        env = environment(KEY=served.key, LITELLM_LOCAL_MODEL_COST_MAP="True", PYTHONPATH=str(ROOT))
+        done = subprocess.run(run, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert page.startswith("develop/") or "Hello" in done.stdout
+    assert "except" not in script or re.search("(?i)content_?policy_?violation", done.stdout)
+
+
+def configurations() -> list[dict]:
+    """Return what each MCP configuration of the pages says of the server."""
+    found = [lines for text in PAGES.values() for language, _, lines in FENCE.findall(text) if language == "json"]
+    return [one[key]["service"] for one in map(json.loads, found) for key in ("servers", "mcpServers") if key in one]
+
+
+MCP_KEY = "a-key-for-the-assistants-of-a-test"
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "editor", "version": "1"}}
+MESSAGES = (
+    {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO},
+    {"jsonrpc": "2.0", "method": "notifications/initialized"},
+    {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+)
+
+
+def test_the_mcp_configurations_that_start_a_command_list_the_tools(archive: Path, tmp_path: Path) -> None:
+    commands = [one for one in configurations() if one.get("command") == "python3"]
+    assert len(commands) >= 3
+    for one in commands:
+        run = [sys.executable, *(part.replace("/path/to/gateway.pyz", str(archive)) for part in one["args"])]
+        lines = "".join(json.dumps(message) + "\n" for message in MESSAGES)
+        env = environment(GATEWAY_DATA_DIR=str(tmp_path / "data"))
+        done = subprocess.run(run, input=lines, env=env, capture_output=True, text=True, timeout=60)
+        answers = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
+        assert "shield_scan" in {tool["name"] for tool in answers[2]["result"]["tools"]}
+
+
+def test_the_mcp_configurations_that_name_a_url_list_the_tools(archive: Path, tmp_path: Path) -> None:
+    reached = [one for one in configurations() if "url" in one]
+    assert len(reached) >= 3
+    with serving(archive, tmp_path / "data", MCP_ENABLED="1", MCP_API_KEY=MCP_KEY, MCP_PORT="0") as served:
+        listening = re.search(r'"mcp_listening".*?127\.0\.0\.1:(\d+)', "".join(served.process.lines))
+        assert listening
+        for one in reached:
+            headers = {name: re.sub(r"THE_KEY|\$\{[^}]*\}", MCP_KEY, value) for name, value in one["headers"].items()}
+            headers |= {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+            for message in MESSAGES:
+                url = one["url"].replace("5002", listening[1])
+                request = urllib.request.Request(url, json.dumps(message).encode(), headers)
+                with urllib.request.urlopen(request, timeout=30) as answer:
+                    body = answer.read().decode()
+                    if session := answer.headers.get("Mcp-Session-Id"):
+                        headers["Mcp-Session-Id"] = session
+            assert '"shield_scan"' in body
+
+
 def test_enough_pages_are_run() -> None:
     assert len(RUN) > 20
+    assert len(RECIPES) > 4
 
 
 def test_the_first_lines_of_the_readme_scan_and_chat(archive: Path, tmp_path: Path) -> None:
