@@ -138,6 +138,7 @@ _OUTPUT_FIELDS = (
     Flag("secret", "of a webhook: env:NAME, file:/PATH, cred:NAME, or - to read it from stdin", metavar="REF"),
     Flag("kinds", "audit, alert, or both, comma-separated"),
     Flag("min_severity"),
+    Flag("format"),
     Flag("allow_private", "allow a private or loopback address", **TRUE_OR_FALSE),
 )
 _READ_SECRET = partial(read_secret, "secret")

@@ -1,9 +1,8 @@
-"""Events that the gateway sends out: their record, the outputs they go to, and the format of each kind. Pure."""
+"""Events that the gateway sends out, and the outputs they go to. Pure. `event_formats` writes the events."""
 
 import base64
 import hashlib
 import hmac
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,14 +15,11 @@ from gateway.domain.audit import AuditEvent
 from gateway.domain.providers import REFERENCE_PROMISE
 from gateway.errors import InvalidRequest
 from gateway.schema import encode
-from gateway.strict_json import write_json, write_time
 
 REOPENED = "alert_reopened"
 EventKind = Literal["audit", "alert"]
 ALL_KINDS: tuple[EventKind, ...] = ("audit", "alert")
 SECRET_PREFIX = "whsec_"  # noqa: S105 - the prefix of every secret of this standard
-WEBHOOK_BYTES = 18_000
-SYSLOG_BYTES = 8_000
 MAX_WAITING = 10_000
 """The most events that wait for one output. The oldest of further ones are dropped and counted."""
 
@@ -38,8 +34,6 @@ SECRET_PROMISE = (
     f"|{REFERENCE_PROMISE})$"
 )
 """The pattern of valid webhook secrets."""
-_FACILITY = 13  # log audit (RFC 5424 section 6.2.1)
-_LONG_FIELDS = ("details", "before", "after", "evidence")
 
 
 class OutputKind(StrEnum):
@@ -48,6 +42,14 @@ class OutputKind(StrEnum):
     WEBHOOK = "webhook"
     SYSLOG = "syslog"
     JSONL = "jsonl"
+
+
+class OutputFormat(StrEnum):
+    """The form of the events of an output: the gateway's own JSON, or that of a schema which SIEMs read."""
+
+    JSON = "json"
+    OCSF = "ocsf"
+    CEF = "cef"
 
 
 class EventSeverity(StrEnum):
@@ -62,9 +64,6 @@ class EventSeverity(StrEnum):
     @property
     def rank(self) -> int:
         return tuple(EventSeverity).index(self)
-
-
-_SYSLOG_SEVERITY = dict(zip(EventSeverity, (6, 5, 4, 3, 2), strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +81,7 @@ class EventOutput:
     secret: str | None = field(default=None, repr=False)
     kinds: tuple[EventKind, ...] = ALL_KINDS
     min_severity: EventSeverity = EventSeverity.INFO
+    format: OutputFormat = OutputFormat.JSON
     allow_private: bool = False
     enabled: bool = True
     created_at: int
@@ -132,19 +132,14 @@ def is_wanted(output: EventOutput, event: OutEvent) -> bool:
     return event.type.partition(".")[0] in output.kinds and event.severity.rank >= output.min_severity.rank
 
 
-def webhook_body(event: OutEvent) -> bytes:
-    """Return the payload: type, timestamp, data. An event that is too long goes without its details."""
-    body = {"type": event.type, "timestamp": write_time(event.occurred_at), "data": dict(event.data)}
-    raw = write_json(body)
-    return raw if len(raw) <= WEBHOOK_BYTES else write_json(body | {"data": _brief(event.data)})
-
-
-def webhook_headers(event_id: str, body: bytes, key: bytes, *, now_at: int) -> tuple[tuple[str, str], ...]:
+def webhook_headers(
+    event_id: str, body: bytes, key: bytes, *, now_at: int, content_type: str = "application/json"
+) -> tuple[tuple[str, str], ...]:
     """Return the headers of the Standard Webhooks specification: id, time, and the signature over id, time and body."""
     stamp = str(now_at // 1000)
     signed = hmac.new(key, f"{event_id}.{stamp}.".encode() + body, hashlib.sha256).digest()
     return (
-        ("content-type", "application/json"),
+        ("content-type", content_type),
         ("webhook-id", event_id),
         ("webhook-timestamp", stamp),
         ("webhook-signature", "v1," + base64.b64encode(signed).decode()),
@@ -164,24 +159,6 @@ def read_secret(text: str) -> bytes:
     if not text.startswith(SECRET_PREFIX) or not 24 <= len(key) <= 64:
         raise InvalidRequest("secret must be whsec_ and 24 to 64 bytes in base64.", param="secret")
     return key
-
-
-def syslog_message(event: OutEvent, *, host: str) -> bytes:
-    """Return one message of RFC 5424 in ASCII: structured data for filters, and the whole event as JSON."""
-    head = f"<{_FACILITY * 8 + _SYSLOG_SEVERITY[event.severity]}>1 {write_time(event.occurred_at)} {_token(host, 255)}"
-    fields = (("id", event.id), ("type", event.type), ("severity", event.severity.value))
-    known = " ".join(f'{name}="{_param(value)}"' for name, value in fields)
-    head += f" gateway - {_token(event.type.partition('.')[2] or event.type, 32)} [gateway@32473 {known}] "
-    message = head + json.dumps(event.data, separators=(",", ":"))
-    if len(message) > SYSLOG_BYTES:
-        message = head + json.dumps(_brief(event.data), separators=(",", ":"))
-    return message.encode("ascii", "replace")
-
-
-def json_line(event: OutEvent) -> bytes:
-    """Return the event as one line of a JSON Lines file."""
-    whole = {"id": event.id, "type": event.type, "severity": event.severity.value}
-    return write_json(whole | {"timestamp": write_time(event.occurred_at), "data": dict(event.data)}) + b"\n"
 
 
 def read_syslog_target(text: str) -> tuple[str, str, int]:
@@ -207,22 +184,3 @@ def kind_of_target(text: str) -> OutputKind:
     if not separator:
         return OutputKind.JSONL
     return OutputKind.SYSLOG if scheme in ("udp", "tcp", "tls") else OutputKind.WEBHOOK
-
-
-def _brief(data: Mapping[str, object]) -> dict[str, object]:
-    return {
-        name: value[:500] if isinstance(value, str) else value
-        for name, value in data.items()
-        if name not in _LONG_FIELDS
-    } | {"is_cut": True}
-
-
-def _token(text: str, max_chars: int) -> str:
-    """Return a header field: visible ASCII without blanks."""
-    return "".join(sign if "!" <= sign <= "~" else "_" for sign in text[:max_chars]) or "-"
-
-
-def _param(text: str) -> str:
-    """Escape a value of structured data (RFC 5424 section 6.3.3)."""
-    plain = "".join(sign if " " <= sign <= "~" else "_" for sign in text[:200])
-    return plain.replace("\\", "\\\\").replace('"', '\\"').replace("]", "\\]")

@@ -3,7 +3,15 @@
 from dataclasses import dataclass, field
 
 from gateway.domain.addresses import BASE_URL_PROMISE
-from gateway.domain.event_outputs import FILE_PROMISE, SYSLOG_PROMISE, EventKind, EventOutput, EventSeverity, OutputKind
+from gateway.domain.event_outputs import (
+    FILE_PROMISE,
+    SYSLOG_PROMISE,
+    EventKind,
+    EventOutput,
+    EventSeverity,
+    OutputFormat,
+    OutputKind,
+)
 from gateway.domain.principals import Permission
 from gateway.operations.operation import ById, kind
 from gateway.operations.rows import Noun
@@ -27,6 +35,7 @@ class OutputView:
     secret_source: str | None
     kinds: tuple[EventKind, ...]
     min_severity: EventSeverity
+    format: OutputFormat
     allow_private: bool
     enabled: bool
     created_at: int

@@ -1,10 +1,11 @@
-"""Events as JSON Lines in a file that only its owner may read. A full file is rotated once."""
+"""Events as lines in a file that only its owner may read. A full file is rotated once."""
 
 import os
 
 import anyio.to_thread
 
-from gateway.domain.event_outputs import OutEvent, json_line
+from gateway.domain.event_formats import file_line
+from gateway.domain.event_outputs import OutEvent, OutputFormat
 from gateway.outputs.delivery import Delivery, DeliveryFailed
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
@@ -16,13 +17,14 @@ class JsonLines(Delivery):
     A file that would pass `MAX_FILE_BYTES` is renamed to ``NAME.1`` and replaces the previous one.
     """
 
-    def __init__(self, folder: str, name: str) -> None:
+    def __init__(self, folder: str, name: str, form: OutputFormat) -> None:
         self._folder = folder
+        self._form = form
         self._path = os.path.join(folder, name)
 
     async def deliver(self, event: OutEvent) -> None:
         try:
-            await anyio.to_thread.run_sync(self._append, json_line(event))
+            await anyio.to_thread.run_sync(self._append, file_line(event, self._form))
         except OSError as error:
             raise DeliveryFailed(f"The file cannot be written ({error.strerror}).") from error
 

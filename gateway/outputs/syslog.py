@@ -5,7 +5,8 @@ from collections.abc import Callable
 import anyio
 from anyio.abc import ByteStream
 
-from gateway.domain.event_outputs import OutEvent, syslog_message
+from gateway.domain.event_formats import syslog_message
+from gateway.domain.event_outputs import OutEvent, OutputFormat
 from gateway.outputs.delivery import Delivery, DeliveryFailed
 
 CONNECT_SECONDS = 5.0
@@ -17,18 +18,26 @@ class Syslog(Delivery):
     """One receiver. transport: udp, tcp or tls. sender: the HOSTNAME field. A stream stays open between events."""
 
     def __init__(
-        self, transport: str, host: str, port: int, *, sender: str, allow_address: Callable[[str], bool]
+        self,
+        transport: str,
+        host: str,
+        port: int,
+        *,
+        sender: str,
+        form: OutputFormat,
+        allow_address: Callable[[str], bool],
     ) -> None:
         self._transport = transport
         self._host = host
         self._port = port
         self._sender = sender
+        self._form = form
         self._allow_address = allow_address
         self._stream: ByteStream | None = None
 
     async def deliver(self, event: OutEvent) -> None:
         """Send one message. UDP reports no failure; TCP reports a closed connection."""
-        message = syslog_message(event, host=self._sender)
+        message = syslog_message(event, self._form, host=self._sender)
         try:
             with anyio.fail_after(SEND_SECONDS):
                 if self._transport == "udp":

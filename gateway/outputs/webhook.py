@@ -3,7 +3,8 @@
 from collections.abc import Awaitable, Callable, Sequence
 
 from gateway.clock import Clock
-from gateway.domain.event_outputs import OutEvent, webhook_body, webhook_headers
+from gateway.domain.event_formats import CONTENT_TYPES, webhook_body
+from gateway.domain.event_outputs import OutEvent, OutputFormat, webhook_headers
 from gateway.http.messages import ClientError, Reply, Terms
 from gateway.outputs.delivery import Delivery, DeliveryFailed
 
@@ -21,10 +22,20 @@ Post = Callable[[str, str, Sequence[tuple[str, str]], bytes, Terms], Awaitable[R
 class Webhook(Delivery):
     """One URL. key: of the signature. allow_address: decides for every address of the host."""
 
-    def __init__(self, post: Post, url: str, *, key: bytes, clock: Clock, allow_address: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        post: Post,
+        url: str,
+        *,
+        key: bytes,
+        form: OutputFormat,
+        clock: Clock,
+        allow_address: Callable[[str], bool],
+    ) -> None:
         self._post = post
         self._url = url
         self._key = key
+        self._form = form
         self._clock = clock
         self._terms = Terms(
             connect_seconds=CONNECT_SECONDS,
@@ -35,8 +46,9 @@ class Webhook(Delivery):
         )
 
     async def deliver(self, event: OutEvent) -> None:
-        body = webhook_body(event)
-        signed = webhook_headers(event.id, body, self._key, now_at=self._clock.now_at())
+        body = webhook_body(event, self._form)
+        kind, now_at = CONTENT_TYPES[self._form], self._clock.now_at()
+        signed = webhook_headers(event.id, body, self._key, now_at=now_at, content_type=kind)
         headers = (*signed, ("user-agent", "gateway-webhook/1"))
         try:
             reply = await self._post("POST", self._url, headers, body, self._terms)

@@ -25,6 +25,7 @@ from gateway.domain.event_outputs import (
     EventOutput,
     EventSeverity,
     OutEvent,
+    OutputFormat,
     OutputKind,
     kind_of_target,
     read_file_target,
@@ -75,6 +76,7 @@ class NewOutput:
     secret: _Secret | None = field(default=None, repr=False)
     kinds: _Kinds = ALL_KINDS
     min_severity: EventSeverity = EventSeverity.INFO
+    format: OutputFormat = OutputFormat.JSON
     allow_private: bool = False
     enabled: bool = True
 
@@ -88,6 +90,7 @@ class ChangedOutput:
     secret: _Secret | None = field(default=None, repr=False)
     kinds: _Kinds | None = None
     min_severity: EventSeverity | None = None
+    format: OutputFormat | None = None
     allow_private: bool | None = None
     enabled: bool | None = None
     version: int | None = None
@@ -121,7 +124,7 @@ class EventOutputs(KeyedResource[EventOutput]):
     resource_type = "event_output"
     repository = "event_outputs"
     most = MAX_OUTPUTS
-    audited = ("name", "kind", "target", "kinds", "min_severity", "allow_private", "enabled")
+    audited = ("name", "kind", "target", "kinds", "min_severity", "format", "allow_private", "enabled")
 
     key_field = "secret"
     post: Post
@@ -212,14 +215,16 @@ class EventOutputs(KeyedResource[EventOutput]):
                     key = read_secret(self.secrets.read(output.secret) or "")
                 except GatewayError as error:
                     raise DeliveryFailed(f"The webhook cannot be signed. {error.message}") from error
-                return Webhook(self.post, output.target, key=key, clock=self.clock, allow_address=allow)
+                return Webhook(
+                    self.post, output.target, key=key, form=output.format, clock=self.clock, allow_address=allow
+                )
             case OutputKind.SYSLOG:
                 way, host, port = read_syslog_target(output.target)
-                return Syslog(way, host, port, sender=self.store.instance_id, allow_address=allow)
+                return Syslog(way, host, port, sender=self.store.instance_id, form=output.format, allow_address=allow)
             case OutputKind.JSONL:
                 if self.folder is None:
                     raise DeliveryFailed("The data is in memory, so there is no folder for files.")
-                return JsonLines(os.path.join(self.folder, EVENTS_FOLDER), output.target)
+                return JsonLines(os.path.join(self.folder, EVENTS_FOLDER), output.target, output.format)
 
     def _write(self, tx: Transaction, before: EventOutput, after: EventOutput) -> None:
         self.store.event_outputs.change(tx, after)

@@ -71,7 +71,7 @@ class EventOutputRepository(Table[EventOutput]):
     """The event outputs. `change` writes the fields of the operator, `progress` those of the sender."""
 
     def __init__(self) -> None:
-        changes = ("name", "target", "secret", "kinds", "min_severity", "allow_private", "enabled")
+        changes = ("name", "target", "secret", "kinds", "min_severity", "format", "allow_private", "enabled")
         super().__init__("event_outputs", EventOutput, changes=changes)
 
     def any_enabled(self, tx: Transaction) -> bool:

@@ -194,6 +194,49 @@ async def test_syslog_over_udp_sends_one_message_a_datagram(site_with: Any) -> N
         assert message.startswith(b"<110>1 ") and b'type="test"' in message
 
 
+async def test_an_output_sends_in_the_format_that_is_chosen_until_another_one_is(site_with: Any) -> None:
+    async with site_with() as site, await anyio.create_udp_socket(local_host="127.0.0.1") as udp:
+        port = udp.extra(SocketAttribute.local_port)
+        made = await output(site, kind="syslog", target=f"udp://127.0.0.1:{port}", format="cef")
+        assert made["format"] == "cef"
+        with anyio.fail_after(10):
+            await site.ask("POST", f"{OUTPUTS}/{made['id']}/test")
+            message, _ = await udp.receive()
+            assert b"] CEF:0|Security Gateway|Security Gateway|" in message
+            changed = await site.ask("PATCH", f"{OUTPUTS}/{made['id']}", {"format": "ocsf"})
+            assert changed["data"]["format"] == "ocsf"
+            await site.ask("POST", f"{OUTPUTS}/{made['id']}/test")
+            message, _ = await udp.receive()
+        assert json.loads(message.partition(b"] ")[2])["class_uid"] == 6003
+        wrong = await site.ask("POST", OUTPUTS, {"name": "x", "kind": "jsonl", "target": "e.jsonl", "format": "leef"})
+        assert wrong["status"] == 400 and wrong["error"]["param"] == "format"
+
+
+@pytest.mark.parametrize("form", ["ocsf", "cef"])
+async def test_a_webhook_signs_what_it_sends_in_every_format(site_with: Any, form: str, attack: str) -> None:
+    hook = Hook()
+    async with site_with() as site, receiver(hook) as port:
+        target = f"http://127.0.0.1:{port}/webhook"
+        made = await output(site, kind="webhook", target=target, format=form, kinds=["alert"])
+        key = await site.key("shield:scan")
+        await site.ask("POST", "/api/v1/shield/scan", {"text": attack}, key=key)
+        async with sending(site):
+            with anyio.fail_after(15):
+                while not hook.got:
+                    hook.came = anyio.Event()
+                    await hook.came.wait()
+        headers, raw = hook.got[0]
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + raw
+    secret = base64.b64decode(made["secret"].removeprefix("whsec_"))
+    right = base64.b64encode(hmac.new(secret, signed, hashlib.sha256).digest()).decode()
+    assert headers["webhook-signature"] == f"v1,{right}" and attack not in raw.decode()
+    if form == "ocsf":
+        assert headers["content-type"] == "application/json"
+        assert json.loads(raw)["class_uid"] == 2004 and json.loads(raw)["finding_info"]["title"]
+    else:
+        assert headers["content-type"].startswith("text/plain") and raw.startswith(b"CEF:0|")
+
+
 async def test_syslog_over_tls_checks_who_receives(
     site_with: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

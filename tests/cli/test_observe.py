@@ -72,8 +72,9 @@ def test_an_output_is_added_tested_changed_and_removed(run: Run, tmp_path: Path)
     (one,) = json.loads(run("outputs", "list", "--json").stdout)
     assert run("outputs", "test", one["id"]).stdout == "the test event arrived\n"
     assert '"test"' in (tmp_path / "data" / "events" / "events.jsonl").read_text()
-    run("outputs", "update", one["id"], "--min-severity", "high", "--enabled", "false")
+    run("outputs", "update", one["id"], "--min-severity", "high", "--enabled", "false", "--format", "ocsf")
     assert re.search(rf"^{one['id']} +file +jsonl +events.jsonl +high +false ", run("outputs", "list").stdout, re.M)
+    assert json.loads(run("outputs", "list", "--json").stdout)[0]["format"] == "ocsf"
     assert run("outputs", "remove", one["id"]).returncode == 0
     assert json.loads(run("outputs", "list", "--json").stdout) == []
 

@@ -10,22 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.addresses import check_host
+from gateway.domain.event_formats import SYSLOG_BYTES, WEBHOOK_BYTES, file_line, syslog_message, webhook_body
 from gateway.domain.event_outputs import (
     FILE_PROMISE,
     SECRET_PROMISE,
-    SYSLOG_BYTES,
     SYSLOG_PROMISE,
-    WEBHOOK_BYTES,
     EventSeverity,
     OutEvent,
+    OutputFormat,
     OutputKind,
-    json_line,
     kind_of_target,
     read_file_target,
     read_secret,
     read_syslog_target,
-    syslog_message,
-    webhook_body,
     webhook_headers,
 )
 from gateway.domain.providers import read_key
@@ -88,7 +85,7 @@ def test_every_file_that_the_schema_promises_is_taken(text: str) -> None:
 
 
 def test_a_syslog_message_is_one_line_of_ascii_whatever_strangers_wrote() -> None:
-    message = syslog_message(event(reason=NASTY), host="host name\n")
+    message = syslog_message(event(reason=NASTY), OutputFormat.JSON, host="host name\n")
     found = MESSAGE.fullmatch(message)
     assert found is not None
     assert int(found[1]) == 13 * 8 + 3 and found[2] == b"2027-01-15T08:00:00.123Z" and found[3] == b"host_name_"
@@ -98,14 +95,14 @@ def test_a_syslog_message_is_one_line_of_ascii_whatever_strangers_wrote() -> Non
 
 def test_a_long_event_goes_without_its_details_and_says_so() -> None:
     long = event(details={"text": "x" * 100_000}, reason="y" * 100_000)
-    body = webhook_body(long)
+    body = webhook_body(long, OutputFormat.JSON)
     assert len(body) <= WEBHOOK_BYTES
     assert json.loads(body)["data"] == {"id": "evt_1", "reason": "y" * 500, "is_cut": True}
-    assert len(syslog_message(long, host="h")) <= SYSLOG_BYTES
+    assert len(syslog_message(long, OutputFormat.JSON, host="h")) <= SYSLOG_BYTES
 
 
 def test_a_line_of_a_file_is_one_line() -> None:
-    line = json_line(event(reason=NASTY))
+    line = file_line(event(reason=NASTY), OutputFormat.JSON)
     assert line.count(b"\n") == 1 and json.loads(line)["data"]["reason"] == NASTY
 
 

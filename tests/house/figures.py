@@ -23,7 +23,7 @@ LIMITS = {
     "files without shield": (280, 280),
     "lines of shield": (6_390, 6_500),
     "files of shield": (34, 34),
-    "median lines of a file without shield": (136, 130),
+    "median lines of a file without shield": (137, 130),
     "p95 lines of a function": (27, 30),
     "import circles": (0, 0),
     "imports from above": (0, 0),

@@ -30,6 +30,7 @@ const edit = (row, again) => formDialog(row ? `Output ${row.name}` : "Add output
   !row && { name: "secret", label: "Signing secret", type: "password", hint: "The secret, or a reference: env:NAME, file:PATH. Empty: the gateway creates one and shows it once." },
   { name: "kinds", label: "Events to send", type: "checks", value: row ? row.kinds : ["audit", "alert"], options: [["audit", "Audit events"], ["alert", "Alerts"]], required: true },
   { name: "min_severity", label: "From severity", type: "select", value: row?.min_severity || "info", options: ["info", "low", "medium", "high", "critical"] },
+  { name: "format", label: "Format", type: "select", value: row?.format || "json", options: [["json", "JSON of the gateway"], ["ocsf", "OCSF: JSON of the Open Cybersecurity Schema Framework"], ["cef", "CEF: lines of the Common Event Format"]] },
   { name: "allow_private", label: "Allow private addresses", type: "switch", value: row?.allow_private },
   { name: "enabled", label: "Enabled", type: "switch", value: row ? row.enabled : true },
 ], ({ secret, ...values }) => { const body = secret ? { ...values, secret } : values; return row ? api.patch(at("event-outputs", row.id), { ...body, version: row.version }) : api.post("/api/event-outputs", body); }, {
