@@ -8,6 +8,7 @@ import json
 import os
 import queue
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -26,6 +27,12 @@ ROOT = Path(__file__).resolve().parents[1]
 READY = re.compile(r"listening on (https?)://(127\.0\.0\.1|\[::1\]):(\d+)")
 START_SECONDS = 30
 Done = subprocess.CompletedProcess[str]
+
+
+def free_port() -> int:
+    """Return a port of this host that nothing listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
 
 
 @dataclass

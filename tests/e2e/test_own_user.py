@@ -2,15 +2,12 @@
 
 import json
 import re
-import shutil
 import socket
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from running import Served, start
+from running import Served, free_port, start
 
 KEYS = "/api/config/api-keys"
 NEW_KEY = json.dumps({"name": "mine", "scopes": ["audit:read"]}).encode()
@@ -162,37 +159,16 @@ Proxy = Callable[[int, str], int]
 
 
 @pytest.fixture
-def nginx(tmp_path: Path) -> Iterator[Proxy]:
+def nginx(start_nginx: Callable[[str, int], None]) -> Proxy:
     """Start a real nginx before a port, with more lines in its location; return its own port."""
-    program = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
-    if program is None:
-        pytest.skip("no nginx on this host (Debian: apt-get install nginx-light)")
-    running: list[subprocess.Popen] = []
 
     def run(upstream_port: int, more: str = "") -> int:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-        paths = "".join(f"{kind}_temp_path {tmp_path}/{kind};" for kind in kinds)
+        port = free_port()
         location = f"location / {{ proxy_pass http://127.0.0.1:{upstream_port}; {more} }}"
-        config = tmp_path / f"{port}.conf"
-        config.write_text(
-            f"daemon off; master_process off; pid {tmp_path}/{port}.pid; error_log stderr; events {{}}"
-            f"http {{ access_log off; {paths} server {{ listen 127.0.0.1:{port}; {location} }} }}"
-        )
-        command = [program, "-p", str(tmp_path), "-c", str(config), "-e", "stderr"]
-        running.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-        for _ in range(100):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    return port
-            time.sleep(0.05)
-        raise AssertionError("nginx does not listen")
+        start_nginx(f"server {{ listen 127.0.0.1:{port}; {location} }}", port)
+        return port
 
-    yield run
-    for process in running:
-        process.terminate()
-        process.wait(10)
+    return run
 
 
 @pytest.mark.parametrize(
