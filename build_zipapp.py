@@ -7,7 +7,7 @@ matcher of this platform and the byte code of this Python; elsewhere it runs mor
 
 Layout of the archive:
     __main__.py           deploy/launcher.py: checks every member, then imports from the archive alone
-    gateway/, anyio/ ...  the sources and the data files, as they are
+    gateway/, anyio/ ...  the sources and the data files, as they are; gateway/docs/ has the documents
     _TAG/                 the same modules as byte code of one Python, such as _cpython-311/gateway/log.pyc
     _native/LIBC/*.so     the native matcher, as it is in the wheels, by C library and extension suffix
     rules.json            the rules of the shield
@@ -205,6 +205,8 @@ def collect_gateway(contents: Contents) -> str:
     for path in sorted((HERE / "gateway").rglob("*")):
         if path.is_file() and path.suffix in (".py", *DATA):
             contents.members[path.relative_to(HERE).as_posix()] = path.read_bytes()
+    for path in sorted((HERE / "docs").rglob("*.md")):
+        contents.members[f"gateway/{path.relative_to(HERE).as_posix()}"] = path.read_bytes()
     contents.members["rules.json"] = (HERE / "rules.json").read_bytes()
     contents.members["rules.plans"] = plan_rules()
     contents.members["META/licenses/gateway/LICENSE"] = (HERE / "LICENSE").read_bytes()

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from gateway.api import manual
 from gateway.api.chat import ChatEdge
 from gateway.api.plain import PlainEdge
 from gateway.api.reading import LARGE_BYTES, record_reader
@@ -16,6 +17,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.http.messages import Request, Response
 from gateway.http.router import Router
 from gateway.offload import ThreadOffload
+from gateway.operations.edges import MANUAL_OPERATIONS
 from gateway.operations.every import ALL_OPERATIONS
 from gateway.operations.operation import Door, Operation
 from gateway.schema import encode
@@ -91,6 +93,7 @@ def _edges(gateway: Gateway) -> Mapping[str, Edge]:
         "dashboard.page": static.page,
         "dashboard.file": static.file,
         "dashboard.module": static.file,
+        **{operation.name: manual.page for operation in MANUAL_OPERATIONS},
     }
 
 

@@ -38,7 +38,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
 )
 _ASK_AGAIN = "no-cache"
 _KEEP = "public, max-age=31536000, immutable"
-_GUARDS = (
+GUARDS = (
     ("content-security-policy", CONTENT_SECURITY_POLICY),
     ("x-frame-options", "DENY"),
     ("cross-origin-opener-policy", "same-origin"),
@@ -88,7 +88,7 @@ def _file(name: str, data: bytes) -> _File:
         ("content-type", TYPES[name.rpartition(".")[2]]),
         ("cache-control", _ASK_AGAIN if name == PAGE else _KEEP),
         ("etag", etag),
-        *_GUARDS,
+        *GUARDS,
     )
     return _File(headers, etag, data)
 

@@ -26,7 +26,7 @@ _FILES = {
     "rules": ("rules",),
     "rules_files": ("rules",),
     "documents": ("audit", "report"),
-    "upkeep": ("trust-audit", "version", "doctor", "health", "openapi", "verify"),
+    "upkeep": ("trust-audit", "version", "doctor", "health", "docs", "openapi", "verify"),
     "data_folder": ("backup", "restore", "demo-data"),
 }
 # What the commands of a noun are about, for `--help`.

@@ -25,9 +25,11 @@ from gateway.cli.command import (
     load_settings,
     make_log,
     shown,
+    table,
     with_gateway,
 )
 from gateway.clock import SystemClock
+from gateway.domain import manual, markdown
 from gateway.domain.posture import Check, CheckStatus, TrustAudit
 from gateway.domain.principals import local
 from gateway.domain.trust_audit_facts import RunningGateway
@@ -237,6 +239,21 @@ def _health(options: argparse.Namespace, console: Console) -> int:
     return OK if is_up else FOUND
 
 
+@command(
+    "docs",
+    "List the documents, or print one.",
+    "start/quickstart",
+    argument("page", nargs="?", help="such as start/quickstart"),
+)
+def _docs(options: argparse.Namespace, console: Console) -> int:
+    if options.page:
+        console.out.write(manual.read(options.page))
+        return OK
+    rows = [(name.removesuffix(".md"), markdown.title(manual.read(name))) for name in manual.names()]
+    console.print(table(rows, ("PAGE", "TITLE")))
+    return OK
+
+
 @command("openapi", "Print the OpenAPI document.", "> openapi.json")
 def _openapi(options: argparse.Namespace, console: Console) -> int:
     console.print_json(document(DESCRIBED_OPERATIONS, load_settings(options)))
@@ -354,4 +371,4 @@ def _print_run(run: TrustAudit, wanted: list[Check], console: Console) -> None:
     console.print(f"posture {score}: {counts} ({run.id})")
 
 
-COMMANDS = (_trust_audit, _version, _doctor, _health, _openapi, _verify)
+COMMANDS = (_trust_audit, _version, _doctor, _health, _docs, _openapi, _verify)

@@ -75,7 +75,7 @@ function frame() {
   fill(app,
     h("button.skip", { type: "button", onclick: () => (main.querySelector("h1") || main).focus() }, "Skip to content"),
     h("header.top", burger, h("a.brand", { href: "#/overview" }, icon("shield"), h("span", "Gateway")), h("span.spring"), state,
-      button("Search", search, { kind: "quiet", sign: "search", title: "Search (/ or Ctrl-K)" }), iconButton("sun", "Light or dark", otherTheme), iconButton("help", "Keyboard shortcuts", help), user),
+      button("Search", search, { kind: "quiet", sign: "search", title: "Search (/ or Ctrl-K)" }), iconButton("sun", "Light or dark", otherTheme), iconButton("help", "Help", help), user),
     h("div.side", nav), main);
 }
 function showState(node, value) {
@@ -158,7 +158,7 @@ function head(title) {
 }
 
 const search = async () => (await import("./pages/search.js")).searchDialog(PAGES.filter(mayOpen), { can, link });
-const help = async () => (await import("./pages/help.js")).helpDialog(PAGES.filter(mayOpen));
+const help = async () => (await import("./pages/help.js")).helpDialog(PAGES.filter(mayOpen), place().id);
 let chord = -Infinity;
 document.addEventListener("keydown", (event) => {
   if (main && (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k" && !document.querySelector("dialog:modal")) { event.preventDefault(); search(); return; }

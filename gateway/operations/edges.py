@@ -29,6 +29,17 @@ PAGE_OPERATIONS = (
     row("dashboard.module", "GET /dashboard/{version}/{folder}/{name}", None, _FILE, door=Door.PAGE),
 )
 
+_DOCUMENT = "Return a page of the documents as HTML."
+MANUAL_OPERATIONS = tuple(
+    row(f"docs.{name}", f"GET {path}", None, _DOCUMENT, door=Door.OPEN)
+    for name, path in (
+        ("root", "/docs"),
+        ("index", "/docs/"),
+        ("page", "/docs/{name}"),
+        ("page_of_folder", "/docs/{folder}/{name}"),
+    )
+)
+
 FEED_OPERATIONS = (
     row(
         "feed",

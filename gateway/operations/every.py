@@ -1,11 +1,17 @@
-"""All operations: the public API `/api/v1` and `/metrics`, the internal API `/api`, and the dashboard."""
+"""All operations: the public API `/api/v1` and `/metrics`, the internal API `/api`, the dashboard and the documents."""
 
 from gateway.operations.access_list import ACCESS_OPERATIONS
 from gateway.operations.agents import AGENT_OPERATIONS, PUBLIC_AGENT_OPERATIONS
 from gateway.operations.alerts import ALERT_OPERATIONS, PUBLIC_ALERT_OPERATIONS
 from gateway.operations.audit import AUDIT_OPERATIONS, PUBLIC_AUDIT_OPERATIONS
 from gateway.operations.budgets import BUDGET_OPERATIONS
-from gateway.operations.edges import FEED_OPERATIONS, OPENAI_OPERATIONS, PAGE_OPERATIONS, PROBE_OPERATIONS
+from gateway.operations.edges import (
+    FEED_OPERATIONS,
+    MANUAL_OPERATIONS,
+    OPENAI_OPERATIONS,
+    PAGE_OPERATIONS,
+    PROBE_OPERATIONS,
+)
 from gateway.operations.event_outputs import EVENT_OUTPUT_OPERATIONS
 from gateway.operations.fleet import FLEET_OPERATIONS, PUBLIC_FLEET_OPERATIONS
 from gateway.operations.harmless import HARMLESS_OPERATIONS
@@ -58,4 +64,4 @@ PUBLIC_OPERATIONS = (
     *PUBLIC_ACCEPTANCE_OPERATIONS,
 )
 DESCRIBED_OPERATIONS = PUBLIC_OPERATIONS + INTERNAL_OPERATIONS
-ALL_OPERATIONS = DESCRIBED_OPERATIONS + PAGE_OPERATIONS
+ALL_OPERATIONS = DESCRIBED_OPERATIONS + PAGE_OPERATIONS + MANUAL_OPERATIONS

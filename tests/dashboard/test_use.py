@@ -74,6 +74,22 @@ def test_the_skip_link_leads_past_the_navigation(opened: Callable[..., Page]) ->
     assert page.run("document.activeElement.tagName") == "H1"
 
 
+def test_help_leads_to_the_document_about_the_page(opened: Callable[..., Page], site: Site) -> None:
+    page = opened("cost")
+    page.press("?")
+    page.wait("document.querySelector('dialog[open] a')")
+    links = page.run(
+        "[...document.querySelectorAll('dialog a')].map(one => [one.textContent, one.getAttribute('href')])"
+    )
+    assert links[0] == ["About this page", "/docs/howto/budgets.md"] and links[-1] == ["All documents", "/docs/"]
+    page.check()
+    for _, path in links:
+        assert site.served.ask("GET", path, key=None).status == 200, path
+    page.goto(f"{site.base}{links[0][1]}")
+    page.wait("document.querySelector('h1').textContent === 'Limit spending'")
+    assert page.run("getComputedStyle(document.querySelector('main')).maxWidth") == "860px", "the style is not used"
+
+
 def test_a_wrong_password_is_told_at_the_form_and_the_way_out_ends_the_session(browser: Browser, site: Site) -> None:
     page = browser.page()
     try:

@@ -226,6 +226,22 @@ def test_the_mcp_configurations_that_name_a_url_list_the_tools(archive: Path, tm
             assert '"shield_scan"' in body
 
 
+def test_the_archive_carries_every_page(archive: Path, tmp_path: Path) -> None:
+    with serving(archive, tmp_path / "data") as served:
+        for page, text in PAGES.items():
+            told = subprocess.run([sys.executable, archive, "docs", page], capture_output=True, text=True, cwd=tmp_path)
+            assert (told.returncode, told.stdout) == (0, text), page
+            assert served.ask("GET", "/docs/" if page == "README.md" else f"/docs/{page}", key=None).status == 200
+    listed = subprocess.run([sys.executable, archive, "docs"], capture_output=True, text=True, cwd=tmp_path).stdout
+    assert [line.split()[0] for line in listed.splitlines()[1:]] == sorted(
+        (page.removesuffix(".md") for page in PAGES), key=lambda name: (name != "README", name)
+    )
+    wrong = subprocess.run(
+        [sys.executable, archive, "docs", "strat/tour"], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert wrong.returncode == 2 and "Did you mean start/tour?" in wrong.stderr and wrong.stderr.count("\n") == 1
+
+
 def test_enough_pages_are_run() -> None:
     assert len(RUN) > 20
     assert len(RECIPES) > 4

@@ -18,7 +18,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("target")
     for name in BESIDE:
         shutil.copy2(ROOT / name, source / name)
-    for name in ("gateway", "deploy", "build"):
+    for name in ("gateway", "deploy", "docs", "build"):
         if (ROOT / name).exists():  # build/ has the planned rules, which take a while
             shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "wheels", "lib"))
     command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(target), str(source)]
@@ -43,5 +43,7 @@ def test_an_installed_package_has_its_rules_model_and_dashboard(installed: Path)
     tested = gateway(installed, "rules", "test", "--no-suite")
     assert tested.returncode == 0, tested.stdout[-500:]
     assert "0 failed" in tested.stdout
+    assert "start/quickstart " in gateway(installed, "docs").stdout
+    assert gateway(installed, "docs", "start/quickstart").stdout.startswith("# Quickstart")
     for name in ("rules.json", "rules.plans", "build.txt", "dashboard/index.html", "store/migrations/0001_initial.sql"):
         assert (installed / "gateway" / name).is_file(), name

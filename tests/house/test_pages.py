@@ -36,6 +36,13 @@ def test_the_index_names_every_page() -> None:
     assert [name(page) for page in PAGES if f"({name(page)})" not in index and page.name != "README.md"] == []
 
 
+def test_the_dashboard_links_pages_that_exist() -> None:
+    text = (DOCS.parent / "gateway" / "dashboard" / "pages" / "help.js").read_text("utf-8")
+    linked = re.findall(r'"((?:[a-z-]+/)?[a-z-]+)"[,\] ]', text.partition("const KEYS")[0])
+    assert len(linked) > 12
+    assert [one for one in linked if "/" in one and not (DOCS / f"{one}.md").is_file()] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_every_link_of_a_page_leads_to_a_page_and_its_heading(page: Path) -> None:
     # Pages are also served at /docs, so a link must not leave the folder.
