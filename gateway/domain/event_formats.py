@@ -33,17 +33,10 @@ _FINDING, _AUTHENTICATION, _ACCOUNT, _API = 2004, 3002, 3001, 6003
 _OTHER = 99
 # By audit action: class and activity of OCSF. Every other action is an API Activity.
 _CLASSES = {
-    "chat_blocked": (_FINDING, 1),
-    "shield_scan_block": (_FINDING, 1),
-    "shield_scan_review": (_FINDING, 1),
-    "user_signed_in": (_AUTHENTICATION, 1),
-    "sign_in_failed": (_AUTHENTICATION, 1),
-    "sign_in_throttled": (_AUTHENTICATION, 1),
-    "api_key_refused": (_AUTHENTICATION, 1),
-    "session_refused": (_AUTHENTICATION, 1),
-    "user_signed_out": (_AUTHENTICATION, 2),
-    "session_ended": (_AUTHENTICATION, 2),
-    "sessions_ended": (_AUTHENTICATION, 2),
+    **dict.fromkeys(("chat_blocked", "shield_scan_block", "shield_scan_review"), (_FINDING, 1)),
+    **dict.fromkeys(("user_signed_in", "sign_in_failed", "sign_in_throttled"), (_AUTHENTICATION, 1)),
+    **dict.fromkeys(("api_key_refused", "session_refused"), (_AUTHENTICATION, 1)),
+    **dict.fromkeys(("user_signed_out", "session_ended", "sessions_ended"), (_AUTHENTICATION, 2)),
     "user_created": (_ACCOUNT, 1),
     "user_password_changed": (_ACCOUNT, 3),
     "user_changed": (_ACCOUNT, _OTHER),
@@ -56,8 +49,8 @@ _ACTIVITIES = {
     **dict.fromkeys(("removed", "revoked", "deleted", "pruned"), 4),
 }
 _FINDING_STATUS = {"open": 1, "acknowledged": 2, "investigating": 2, "suppressed": 3, "false_positive": 3}
-# Fields of an event that OCSF and CEF have a place for, so that they are not repeated as `unmapped`.
-_MAPPED = ("id", "timestamp", "action", "title", "description", "first_seen", "last_seen", "count", "ip", "request_id")
+# Fields that have a place in every class, so that `unmapped` does not repeat them.
+_MAPPED = ("id", "timestamp", "title", "description", "request_id")
 
 
 def webhook_body(event: OutEvent, form: OutputFormat) -> bytes:
@@ -70,7 +63,7 @@ def webhook_body(event: OutEvent, form: OutputFormat) -> bytes:
 
 
 def syslog_message(event: OutEvent, form: OutputFormat, *, host: str) -> bytes:
-    """Return one message of RFC 5424 in ASCII: structured data for filters, and the whole event."""
+    """Return one message of RFC 5424: structured data for filters, and the whole event. All but CEF is ASCII."""
     head = f"<{_FACILITY * 8 + _SYSLOG_SEVERITY[event.severity]}>1 {write_time(event.occurred_at)} {_token(host, 255)}"
     fields = (("id", event.id), ("type", event.type), ("severity", event.severity.value))
     known = " ".join(f'{name}="{_param(value)}"' for name, value in fields)

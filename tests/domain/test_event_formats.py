@@ -77,7 +77,8 @@ def test_an_event_has_what_its_class_of_ocsf_requires(one: OutEvent, of_class: i
 def test_severity_status_and_what_has_no_place_are_kept() -> None:
     written = ocsf(alert())
     assert (written["severity_id"], written["status_id"]) == (5, 1)
-    assert at(written, "unmapped.rule") == "aws-key"
+    assert at(written, "unmapped.rule") == "aws-key" and at(written, "unmapped.last_seen")
+    assert at(ocsf(event("chat_blocked", ip="192.0.2.7")), "unmapped.ip") == "192.0.2.7"
     refused = event("api_key_refused", outcome="refused", reason="revoked", details={"a": 1}, hash="h" * 64)
     assert (ocsf(refused)["status_id"], ocsf(refused)["status_detail"]) == (2, "revoked")
     assert at(ocsf(refused), "unmapped.details") == {"a": 1} and at(ocsf(refused), "unmapped.hash") == "h" * 64
