@@ -2,6 +2,7 @@
 
 import { api, can, feed, keepSession, query, session } from "./api.js";
 import { fill, h, icon } from "./dom.js";
+import { keyboard } from "./keyboard.js";
 import { button, chosenTime, empty, failed, iconButton, loading, toast, trouble } from "./ui.js";
 
 const PAGES = [
@@ -159,22 +160,7 @@ function head(title) {
 
 const search = async () => (await import("./pages/search.js")).searchDialog(PAGES.filter(mayOpen), { can, link });
 const help = async () => (await import("./pages/help.js")).helpDialog(PAGES.filter(mayOpen), place().id);
-let chord = -Infinity;
-document.addEventListener("keydown", (event) => {
-  if (main && (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k" && !document.querySelector("dialog:modal")) { event.preventDefault(); search(); return; }
-  if (event.ctrlKey || event.metaKey || event.altKey || !main || event.target.closest("input,select,textarea") || document.querySelector("dialog:modal")) return;
-  if (performance.now() - chord < 1500) {
-    chord = -Infinity;
-    const to = PAGES.find((one) => one.key === event.key && mayOpen(one));
-    if (to) { event.preventDefault(); location.hash = link(to.id); return; }
-  }
-  if (event.key === "?") help();
-  else if (event.key === "g") chord = performance.now();
-  else if (event.key === "/") { event.preventDefault(); search(); }
-  else if (event.key === "f") { const first = main.querySelector(".filters input, .filters select"); if (first) { event.preventDefault(); first.focus(); } }
-  else if (event.key === "Escape") document.querySelector("dialog.pane[open]")?.close();
-  else if (page && page.press && !main.querySelector(".table")?.contains(document.activeElement)) page.press(event);
-});
+keyboard({ pages: () => PAGES.filter(mayOpen), link, search, help, main: () => main, page: () => page });
 
 async function begin() {
   theme(localStorage.getItem(THEME));

@@ -30,7 +30,7 @@ from gateway.records import record
 from gateway.services.captures import Captures
 from gateway.services.scanner import TextScanner
 from gateway.shield.detections import Direction, ScanResult, Verdict
-from gateway.shield.scoring import Policy, combine, judge
+from gateway.shield.scoring import MODEL_RULE, Policy, combine, judge
 from gateway.shield.stream import StreamScanner
 
 Accept = Callable[[ScanResult, Policy], ScanResult]
@@ -163,7 +163,16 @@ class ChatPolicy:
         result = await self.scanner.scan(
             joined.text, direction, policy, owner=self.owner, ends=ends, is_patient=is_patient
         )
-        return self._accepted(joined.placed(result, self.scanner.seal), policy)
+        placed = joined.placed(result, self.scanner.seal)
+        for found in placed.detections:
+            if found.rule == MODEL_RULE and found.is_spread:
+                # The model judges all texts at once: one alone accounts for that if the others are clean without it.
+                rest = join([leaf for leaf in texts if leaf.place != found.place]).text
+                again = await self.scanner.scan(rest, direction, policy, owner=self.owner, is_patient=is_patient)
+                if all(one.rule != MODEL_RULE for one in again.detections):
+                    alone = (replace(one, is_spread=False) if one is found else one for one in placed.detections)
+                    placed = replace(placed, detections=tuple(alone))
+        return self._accepted(placed, policy)
 
     async def _scan_text(self, text: str, direction: Direction) -> ScanResult:
         scoring = self.policy.scoring
