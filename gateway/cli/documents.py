@@ -146,6 +146,29 @@ def _report(options: argparse.Namespace, console: Console) -> int:
     return with_gateway(options, work)
 
 
+@command(
+    "incidents evidence",
+    "Write the evidence of an incident: findings, requests, actions and their hashes.",
+    "inc_01J0000000000000000000000 --format json --output evidence.json",
+    argument("id", help="id of the incident (inc_…)"),
+    argument("--format", choices=[ReportFormat.HTML.value, ReportFormat.JSON.value], default=ReportFormat.HTML.value),
+    argument("--output", metavar="FILE", help="file to write, readable only by its owner (stdout)"),
+)
+def _evidence(options: argparse.Namespace, console: Console) -> int:
+    _need_database(options)
+
+    async def work(gateway: Gateway) -> int:
+        form = ReportFormat(options.format)
+        document = await gateway.evidence.write(local("cli"), options.id, form, context(gateway))
+        with _output(options, console) as out:
+            out.write(document)
+        if options.output:
+            console.note(f"written to {options.output}")
+        return OK
+
+    return with_gateway(options, work)
+
+
 def _output(options: argparse.Namespace, console: Console) -> AbstractContextManager[TextIO]:
     """Open the file of `--output`, which only its owner may read, or return stdout."""
     if not options.output:
@@ -159,4 +182,4 @@ def _need_database(options: argparse.Namespace) -> None:
         raise SetupError(f"there is no database in {config.data_dir}")
 
 
-COMMANDS = (_audit_verify, _audit_export, _report)
+COMMANDS = (_audit_verify, _audit_export, _report, _evidence)

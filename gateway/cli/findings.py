@@ -2,12 +2,13 @@
 
 import argparse
 
-from gateway.cli.command import OK, Command, Console, argument, shown
+from gateway.cli.command import FOUND, OK, Command, Console, argument, shown
 from gateway.cli.resource import Flag, Row, Values, View, commands_of, expiry
 from gateway.domain.paging import DEFAULT_LIMIT
 from gateway.errors import InvalidRequest
 from gateway.operations.alerts import ALERT_OPERATIONS
 from gateway.operations.harmless import HARMLESS_OPERATIONS
+from gateway.operations.incidents import INCIDENT_OPERATIONS
 from gateway.operations.risk_acceptances import ACCEPTANCE_OPERATIONS
 
 _SUBJECT = "id of a request (req_…, trf_…) or of an alert (alr_…)"
@@ -16,6 +17,12 @@ _SUBJECT = "id of a request (req_…, trf_…) or of an alert (alr_…)"
 def _default_scope(values: Values, options: argparse.Namespace, console: Console) -> None:
     """List only active alerts, but every alert that counts the request of `--request-id`."""
     values.setdefault("scope", "all" if options.request_id else "active")
+
+
+def _print_stopped(view: View, values: Values, options: argparse.Namespace, console: Console) -> int:
+    for one in view["acts"]:
+        console.print(f"{one['act']}: {'done' if one['done'] else 'NOT DONE: ' + shown(one['why'], 300)}")
+    return OK if all(one["done"] for one in view["acts"]) else FOUND
 
 
 def _holds_for(view: View) -> str:
@@ -148,6 +155,41 @@ _RESOLVE = Command(
     _resolve,
 )
 
+_INCIDENTS = commands_of(
+    "incidents",
+    INCIDENT_OPERATIONS,
+    "id of the incident (inc_…)",
+    Row(
+        "list",
+        "List incidents, newest first; by default the active ones.",
+        "--severity critical --since 24h",
+        flags=(
+            *map(Flag, ("scope", "severity", "rule", "agent", "key")),
+            Flag("request_id", "incidents that count this request (req_…)", metavar="ID"),
+            Flag("since", "seen at or after: a time, a date, or an age such as 24h", metavar="TIME"),
+            Flag("limit", f"most incidents to list ({DEFAULT_LIMIT})"),
+        ),
+        columns=(
+            *("id", "severity", "status", "alerts", "requests", "last_seen"),
+            ("WHO", lambda view: shown(f"{view['agent'] or '-'}, {view['key_prefix'] or '-'}", 40)),
+            ("TITLE", lambda view: shown(view["title"], 50)),
+        ),
+    ),
+    Row("show", "Show an incident with alerts, requests and timeline, as JSON.", "inc_01J0000000000000000000000"),
+    Row(
+        "stop",
+        "Deny or revoke the key of an incident, and block its agent.",
+        "inc_01J0000000000000000000000 --deny-key --block-agent --reason 'It leaks.'",
+        flags=(
+            Flag("deny_key", "deny the key for a day"),
+            Flag("revoke_key", "revoke the key, which cannot be undone"),
+            Flag("block_agent", "block the agent until someone unblocks it"),
+            Flag("reason", "why, for the access list and the audit log"),
+        ),
+        after=_print_stopped,
+    ),
+)
+
 _ACCEPTANCES = commands_of(
     "acceptances",
     ACCEPTANCE_OPERATIONS,
@@ -205,4 +247,4 @@ _ACCEPTANCES = commands_of(
     ),
 )
 
-COMMANDS = (*_ALERTS, _RESOLVE, *_ACCEPTANCES)
+COMMANDS = (*_ALERTS, _RESOLVE, *_INCIDENTS, *_ACCEPTANCES)

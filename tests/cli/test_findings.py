@@ -88,3 +88,18 @@ def test_the_evidence_of_an_incident_is_compared_with_the_log(command: Run, tmp_
     file.write_text("{}")
     with pytest.raises(GatewayError, match="no evidence of an incident"):
         command("audit", "verify", "--evidence", str(file))
+
+
+def test_an_incident_is_listed_stopped_and_written_out(command: Run, tmp_path: Path) -> None:
+    attack(tmp_path, "design-bot", "evil-bot")
+    listed = command("incidents", "list")[1]
+    assert "design-bot, svc_" in listed and "evil-bot, svc_" in listed
+    (one,) = json.loads(command("incidents", "list", "--agent", "evil-bot", "--json")[1])
+    code, said, _ = command("incidents", "stop", one["id"], "--deny-key", "--block-agent", "--reason", "it leaks")
+    assert (code, said.split("\n")[:2]) == (0, ["deny_key: done", "block_agent: done"])
+    code, said, _ = command("incidents", "stop", one["id"], "--deny-key", "--reason", "again")
+    assert code == 1 and "NOT DONE" in said
+    file = tmp_path / "evidence.json"
+    assert command("incidents", "evidence", one["id"], "--format", "json", "--output", str(file))[0] == 0
+    assert command("audit", "verify", "--evidence", str(file))[0] == 0
+    assert "evil-bot" in command("incidents", "evidence", one["id"])[1]
