@@ -51,7 +51,7 @@ function frame() {
   const groups = [];
   links = new Map();
   for (const one of PAGES.filter(mayOpen)) {
-    const node = h("a", { href: link(one.id) }, icon(one.id), h("span", one.label), one.id === "alerts" && h("span.count", { hidden: true }));
+    const node = h("a", { href: link(one.id) }, icon(one.id), h("span", one.label), one.id === "incidents" && h("span.count", { hidden: true }));
     links.set(one.id, node);
     const group = PAGES.slice(0, PAGES.indexOf(one) + 1).map((each) => each.group).filter(Boolean).at(-1) || "Monitor";
     if (groups.at(-1)?.name !== group) groups.push({ name: group, nodes: [] });
@@ -110,10 +110,8 @@ async function route() {
     main.append(empty(known ? "Your role may not see this page." : "This page does not exist.", h("a.btn", { href: "#/overview" }, "Overview")));
     return;
   }
-  if (known.timed && !Object.keys(here.query).length && !here.rest.length) {
-    here.query = chosenTime(); // one range of time for all pages that have one
-    drawn = query(here.query);
-    if (drawn) history.replaceState(null, "", link(here.id, [], here.query));
+  if (known.timed && !Object.keys(here.query).length && !here.rest.length && (drawn = query(here.query = chosenTime()))) {
+    history.replaceState(null, "", link(here.id, [], here.query)); // one range of time for all pages that have one
   }
   const tools = head(known.label), body = h("div.page", loading(`Loading ${known.label}`));
   main.append(body);
@@ -136,7 +134,7 @@ async function route() {
       return Object.fromEntries(Object.entries(merged).filter(([, value]) => value));
     },
     go: (id, rest, values) => { location.hash = link(id, rest, values); },
-    count: (number) => { const node = links.get("alerts")?.querySelector(".count"); if (node) { node.hidden = !number; fill(node, number > 99 ? "99+" : number, h("span.sr", " active")); } },
+    count,
     changePassword,
   };
   try {
@@ -145,6 +143,12 @@ async function route() {
   } catch (error) {
     if (error.name !== "AbortError" && !signal.aborted) { console.error(error); fill(body, trouble(error, route)); }
   }
+}
+
+/** Say in the navigation how many incidents are active. */
+function count(number) {
+  const node = links.get("incidents")?.querySelector(".count");
+  if (node) fill(Object.assign(node, { hidden: !number }), number > 99 ? "99+" : number, h("span.sr", " active"));
 }
 
 function head(title) {
@@ -157,7 +161,6 @@ function head(title) {
   awaitsPage = true;
   return tools;
 }
-
 const search = async () => (await import("./pages/search.js")).searchDialog(PAGES.filter(mayOpen), { can, link });
 const help = async () => (await import("./pages/help.js")).helpDialog(PAGES.filter(mayOpen), place().id);
 keyboard({ pages: () => PAGES.filter(mayOpen), link, search, help, main: () => main, page: () => page });
@@ -174,7 +177,7 @@ async function begin() {
   await route();
   performance.mark("interactive");
   setTimeout(() => { if (main) feed.start(); }, 400); // after what the page itself needs
-  if (can("alerts:read") && place().id !== "overview") api.page("/api/alerts", { scope: "active", limit: 100 }).then((found) => { const node = links.get("alerts").querySelector(".count"); node.hidden = !found.items.length; fill(node, found.items.length > 99 ? "99+" : found.items.length, h("span.sr", " active")); }, () => {});
+  if (can("alerts:read") && place().id !== "overview") api.page("/api/incidents", { limit: 100 }).then((found) => count(found.items.length), () => {});
 }
 async function signIn() {
   leave.abort();

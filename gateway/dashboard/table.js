@@ -39,7 +39,7 @@ export function table({ label, columns, rows, load, href, tools, keys = {}, none
     const cells = columns.map((column, index) => {
       const inside = column.cell(row);
       const linked = index === 0 && href && href(row);
-      return h("td", { class: kind(column) }, linked ? h("a.row", { href: linked, tabindex: "-1" }, inside) : inside);
+      return h("td", { class: kind(column), data: { label: column.label } }, linked ? h("a.row", { href: linked, tabindex: "-1" }, inside) : inside);
     });
     const tick = bulk && h("td.tick", h("input", { type: "checkbox", "aria-label": "Select", checked: ticked.has(row.id), onchange: (event) => { if (event.target.checked) ticked.add(row.id); else ticked.delete(row.id); drawBar(); } }));
     const node = h("tr", { class: [href && "open", mark && mark(row)].filter(Boolean).join(" ") || null }, tick, cells, tools && h("td.tool", tools(row)));

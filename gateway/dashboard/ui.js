@@ -8,8 +8,8 @@ export const words = (text) => { if (CAPITALS[text]) return CAPITALS[text]; cons
 
 /** A severity: shape, word and colour. */
 export const severity = (name) => h(`span.badge.sev-${SEVERITIES.includes(name) ? name : "low"}`, icon(SEVERITIES.includes(name) ? name : "low"), words(name));
-/** A verdict: shape, word and colour. */
-export const verdict = (name) => h(`span.badge.v-${["BLOCK", "REVIEW"].includes(name) ? name : "ALLOW"}`, icon(["BLOCK", "REVIEW"].includes(name) ? name : "ALLOW"), name);
+/** A verdict: shape, word and colour where it is news, and else a plain word. */
+export const verdict = (name) => (["BLOCK", "REVIEW"].includes(name) ? h(`span.badge.v-${name}`, icon(name), name) : h("span.dim.v-ALLOW", name === "ALLOW" ? "Allowed" : words(name)));
 
 const GOOD = ["active", "healthy", "online", "pass", "enabled", "success", "resolved", "ok", "completed", "connected", "closed"];
 const BAD = ["revoked", "failed", "fail", "blocked", "critical", "offline", "unhealthy", "down", "exceeded", "disabled", "open-circuit", "refused", "error", "broken"];

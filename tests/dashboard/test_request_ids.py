@@ -26,7 +26,7 @@ def blocked(site: Site) -> list[str]:
     [
         ("traffic?since=1h", "search", 0, "pasted-bot"),
         ("alerts", "request_id", 0, "pasted-bot"),
-        ("audit/log", "search", 1, "Shield scan block"),
+        ("audit/log", "search", 1, "had a text blocked as pasted-bot"),
     ],
 )
 def test_a_pasted_id_shows_the_row(

@@ -1,6 +1,7 @@
 """What a page says is so: numbers agree with each other and with the API, and what was done is seen at once."""
 
 import json
+import re
 import shlex
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import pytest
 from dashboard.browser import Browser, Page
 from dashboard.site import PASSWORD, Site, serve
 from dashboard.test_forms import send
+from running import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -49,7 +51,7 @@ def test_a_first_password_that_was_changed_is_not_asked_for_again(opened: Callab
     site.sign_in("newcomer")
     page = opened("overview", "newcomer")
     page.wait(f"{NEXT}.includes('first password')")
-    page.say("Change it")
+    page.say("Change")
     page.wait("document.querySelector('dialog[open] [name=new_password]')")
     assert "[object" not in page.run("document.querySelector('dialog[open]').textContent")
     send(page, {"current_password": PASSWORD, "new_password": PASSWORD + "!", "again": PASSWORD + "!"})
@@ -161,3 +163,60 @@ def test_removing_an_entry_that_lets_this_host_in_is_asked_twice(opened: Callabl
     left = [one["id"] for one in site.ask("GET", "/api/access").json["data"]]
     assert made[0]["id"] not in left and made[1]["id"] in left
     site.ask("DELETE", f"/api/access/{made[1]['id']}?force=true")
+
+
+def test_the_list_of_first_steps_ticks_itself(tmp_path: Path, browser: Browser) -> None:
+    served = serve(tmp_path, rbac="false")
+    site, page = Site(served), browser.page()
+    try:
+        title = "[...document.querySelectorAll('main h2')].map(one => one.textContent).find(one => one.startsWith('Set up'))"
+        page.goto(f"{site.base}/#/overview")
+        page.wait(f"{title} === 'Set up: 0 of 6 done'")
+        key = site.ask("POST", "/api/config/api-keys", {"name": "mine", "scopes": ["shield:scan"]}, role="").json[
+            "data"
+        ]
+        site.served.ask("POST", "/api/v1/shield/scan", {"text": "hello"}, key=key["key"])
+        provider = {"name": "model", "base_url": "https://example.com/v1", "models": ["m"], "api_key": "sk-x"}
+        for path, body in (
+            ("/api/trust-audits", {}),
+            ("/api/providers", provider),
+            ("/api/budgets", {"name": "b", "scope": "global", "unit": "usd", "limit": 5, "window": "day"}),
+        ):
+            assert site.ask("POST", path, body, role="").status == 201, path
+        page.run("location.reload()")
+        page.wait(f"/^Set up: 6 of 8 done$/.test({title})")
+        told = page.run("document.querySelector('main').innerText")
+        assert "Make a backup" in told and "Send alerts to a person or a SIEM" in told
+        page.say("Hide")
+        page.wait(f"!{title}")
+        page.check()
+    finally:
+        page.close()
+        served.process.stop()
+
+
+# What the gateway writes as actions, beside those made of a resource and a verb.
+ACTIONS = re.compile(r'"([a-z]+(?:_[a-z]+)+)",?\s*(?:principal|source=|\n\s*source=)')
+
+
+def test_every_event_of_the_audit_log_is_a_sentence(opened: Callable[..., Page], site: Site) -> None:
+    written = {match for path in (ROOT / "gateway").rglob("*.py") for match in ACTIONS.findall(path.read_text())}
+    assert len(written) > 15
+    page = opened("audit")
+    events = site.ask("GET", "/api/audit?limit=500").json["data"]
+    made = [
+        {"action": action, "actor": "kim", "outcome": "success", "resource_type": kind, "resource_id": f"{kind[:3]}_01M8HFRGWTA0507E74FD98VP0T"}
+        for action in sorted(written) for kind in ("alert", "model", "api_key")
+    ]  # fmt: skip
+    told = page.run(
+        "(async events => { const page = document.querySelector('script[src]').src.replace(/app.js.*/, 'pages/sentences.js');"
+        f"const {{sentence}} = await import(page); return events.map(one => sentence(one).textContent) }})({json.dumps(events + made)})"
+    )
+    assert len(told) == len(events) + len(made)
+    for text, event in zip(told, events + made, strict=True):
+        assert not re.search(
+            "undefined|null|\\[object|[a-z]{3}_01[0-9A-Z]{10}",
+            text.replace(str(event["resource_id"]), "") if event["resource_type"] == "model" else text,
+        ), (event["action"], text)
+        assert len(text.split()) >= 2, event["action"]
+    assert "kim acknowledged the alert" in told or any("acknowledged the alert" in one for one in told)

@@ -219,7 +219,7 @@ def test_the_playground_streams_a_chat_under_two_policies_and_records_only_who_i
         }
         page.run(RUN % json.dumps(words | {"text": "How many legs has a spider?"}))
         page.wait(
-            "document.querySelectorAll('#main [role=log]').length === 2 && document.querySelectorAll('#main .badge').length === 2"
+            "document.querySelectorAll('#main [role=log]').length === 2 && document.querySelectorAll('#main .v-ALLOW').length === 2"
         )
         assert (
             page.run("[...document.querySelectorAll('#main [role=log]')].map(one => one.textContent)")

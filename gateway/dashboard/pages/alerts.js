@@ -17,7 +17,7 @@ export async function draw(context, here) {
   const { main, tools, link, can, signal, session } = context;
   let values = whole(here.query), soon = null;
   const mayAct = can("alerts:manage");
-  const changed = () => { list.reload(); context.on && refresh(); };
+  const changed = () => list.reload();
   const quick = (row, to) => { if (mayAct && LEADS[row.status].includes(to)) move(row, to, changed); };
   const list = table({
     label: "Alerts, newest first",
@@ -31,18 +31,17 @@ export async function draw(context, here) {
       { label: "Severity", cell: (row) => severity(row.severity) },
       { label: "State", low: 1, cell: (row) => status(row.status) },
       { label: "Source", low: 3, cell: (row) => words(row.source) },
-      { label: "About", low: 2, cell: (row) => cut(row.agent || row.key_prefix) },
+      { label: "Agent or key", low: 2, cell: (row) => cut(row.agent || row.key_prefix) },
       { label: "Count", align: "end", low: 2, cell: (row) => number(row.count) },
       { label: "First seen", low: 3, cell: (row) => ago(row.first_seen) },
       { label: "Last seen", low: 1, cell: (row) => ago(row.last_seen) },
       { label: "Assigned to", low: 3, cell: (row) => cut(row.assigned_to || row.acknowledged_by) },
     ],
   });
-  const refresh = () => api.page("/api/alerts", { scope: "active", limit: 100 }, signal).then((page) => context.count(page.items.length), () => {});
-  fill(tools, h("span.dim.small.low2", mayAct ? "j k move, Enter opens, a acknowledges, r resolves" : "j k move, Enter opens"));
+  fill(tools, h("a.btn", { href: link("incidents") }, "Incidents"));
   const bar = filters([
     { name: "request_id", label: "Request", placeholder: "req_…" },
-    { name: "scope", label: "Which", value: "active", options: [["active", "Active"], ["terminal", "Closed"], ["all", "All"]] },
+    { name: "scope", label: "Active or closed", value: "active", options: [["active", "Active"], ["terminal", "Closed"], ["all", "All"]] },
     { name: "severity", label: "Severity", options: ["", "critical", "high", "medium", "low"] },
     { name: "status", label: "State", options: ["", ...Object.keys(LEADS)] },
     { name: "source", label: "Source", options: ["", "shield", "auth", "budget", "access", "provider", "fleet", "integrity"] },

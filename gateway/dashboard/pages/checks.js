@@ -3,7 +3,7 @@
 import { api } from "../api.js";
 import { dial, series } from "../charts.js";
 import { fill, h, icon, number, time } from "../dom.js";
-import { button, empty, facts, filters, load, panel, severity, SEVERITIES, stat, status, tag, toast, words } from "../ui.js";
+import { button, empty, facts, filters, load, panel, severity, SEVERITIES, snippet, stat, status, tag, toast, words } from "../ui.js";
 import { table } from "../table.js";
 import { detail } from "./detail.js";
 
@@ -34,30 +34,32 @@ export async function draw(context, here) {
 
 function head(found) {
   const { posture_score: score, trust_audit: audit } = found;
-  const points = found.history.map((one) => ({ at: one.occurred_at, posture: one.posture_score, threat: one.threat_score }));
+  const points = [...found.history, { occurred_at: new Date().toISOString(), posture_score: score, threat_score: found.threat_score }].map((one) => ({ at: one.occurred_at, posture: one.posture_score, threat: one.threat_score }));
   return h("div.grid2",
     panel("Posture", h("div.dials", dial(score, { label: "Posture score", word: score === null ? "not known yet" : score >= 80 ? "good" : score >= 50 ? "fair" : "poor", kind: score === null ? "none" : score >= 80 ? "good" : score >= 50 ? "soso" : "bad" }),
       audit && h("div.stack.tight", h("div.stats", stat("Pass", number(audit.passed)), stat("Warn", number(audit.warned)), stat("Fail", number(audit.failed))), h("p.dim.small", "Run ", time(audit.occurred_at), ` by ${audit.started_by}. ${audit.skipped} checks do not apply. A failed critical check limits the score to 49.`)))),
     panel("Trend", points.length > 1 ? series(points, [{ key: "posture", label: "Posture", name: "two" }, { key: "threat", label: "Threat", name: "block" }], { label: "Posture and threat score", lines: true, full: 100, height: 150 }) : empty("The trend appears after the second measurement.")));
 }
 
+/** Findings first, the gravest before the others; what holds and what does not apply is folded away. */
 function groups(list, { link, place }) {
   if (!list.length) return empty("No check matches. Clear some filters.");
-  const names = [...new Set(list.map((one) => one.category))].sort();
-  return names.map((name) => panel(words(name), table({
-    label: `Checks: ${words(name)}`, size: 100, href: (row) => link("posture", ["checks", row.id], place().query),
-    rows: list.filter((one) => one.category === name).sort((one, other) => RANK.indexOf(one.status) - RANK.indexOf(other.status) || SEVERITIES.indexOf(one.severity) - SEVERITIES.indexOf(other.severity)),
-    columns: [
-      { label: "Check", wide: true, cell: (row) => h("span", row.title, ["fail", "warn"].includes(row.status) && h("span.dim.small", row.evidence)) },
-      { label: "Severity", low: 1, cell: (row) => severity(row.severity) },
-      { label: "Result", cell: (row) => status(row.status) },
-    ] }).node));
+  const sorted = [...list].sort((one, other) => RANK.indexOf(one.status) - RANK.indexOf(other.status) || SEVERITIES.indexOf(one.severity) - SEVERITIES.indexOf(other.severity));
+  const rows = (states) => sorted.filter((one) => states.includes(one.status)), found = rows(["fail", "warn"]);
+  const of = (label, some, more) => table({ label, size: 100, href: (row) => link("posture", ["checks", row.id], place().query), rows: some, columns: [
+    { label: "Check", wide: true, cell: (row) => h("span", row.title, more && h("span.dim.small", row.evidence)) },
+    { label: "Category", low: 1, cell: (row) => words(row.category) },
+    more && { label: "Severity", low: 1, cell: (row) => severity(row.severity) },
+    { label: "Result", cell: (row) => (more ? status(row.status) : h("span.dim", words(row.status))) },
+  ].filter(Boolean) }).node;
+  const folded = [["pass", "passed"], ["not_applicable", "that do not apply"]].map(([state, label]) => [rows([state]), label]).filter(([some]) => some.length);
+  return [found.length > 0 && panel("Findings", of("Findings", found, true)), folded.map(([some, label]) => h("section.panel", h("details.more", { open: !found.length && folded.length === 1 }, h("summary", `${number(some.length)} checks ${label}`), of(`Checks ${label}`, some))))];
 }
 
 function one(id, audit) {
   const check = audit()?.checks.find((each) => each.id === id);
   if (!check) return { title: "Check", body: empty("The newest trust audit has no such check.") };
   return { title: "Check", body: h("div.stack", h("div.row-line", status(check.status), severity(check.severity), tag(words(check.category))), h("h2", check.title),
-    facts(["Evidence", check.evidence], ["Why it matters", check.why]), h("div.banner.info", icon("check"), h("span", h("b", "Fix. "), check.fix)),
+    facts(["Evidence", check.evidence], ["Why it matters", check.why]), ["fail", "warn"].includes(check.status) && [h("div.banner.info", icon("check"), h("span", h("b", "Fix. "), check.fix)), (check.fix.match(/\b[A-Z][A-Z0-9_]{3,}=[^\s,;]*[^\s,;.]/g) || []).map((setting) => snippet(setting))],
     check.refs.length ? h("div", h("h3", "See"), h("div.tags", check.refs.map((each) => tag(each)))) : null) };
 }

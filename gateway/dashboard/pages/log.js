@@ -2,8 +2,9 @@
 
 import { api, query } from "../api.js";
 import { fill, h, icon, time } from "../dom.js";
-import { code, dialog, facts, filters, RANGES, status, words } from "../ui.js";
-import { cut, table } from "../table.js";
+import { button, code, dialog, facts, filters, RANGES, status, words } from "../ui.js";
+import { table } from "../table.js";
+import { changes, sentence } from "./sentences.js";
 
 export async function draw(context, here) {
   const { main, tools, signal } = context;
@@ -14,21 +15,20 @@ export async function draw(context, here) {
     label: "Audit events, newest first",
     load: (cursor) => api.page("/api/audit", { ...pick(values), limit: 50, cursor }, signal),
     none: "No event matches. Choose a longer time or clear some filters.",
+    tools: (row) => button("Details", () => one(row), { kind: "small" }),
     columns: [
-      { label: "When", cell: (row) => time(row.timestamp) },
-      { label: "What", cell: (row) => h("button.btn.quiet.small", { type: "button", onclick: () => one(row) }, words(row.action)) },
-      { label: "Result", low: 1, cell: (row) => status(row.outcome) },
-      { label: "Who", cell: (row) => cut(row.actor) },
-      { label: "Resource", wide: true, low: 2, cell: (row) => cut([row.resource_type, row.resource_id].filter(Boolean).join(" ")) },
+      { label: "Time", cell: (row) => time(row.timestamp) },
+      { label: "Event", wide: true, cell: (row) => sentence(row) },
+      { label: "Result", low: 1, cell: (row) => (row.outcome === "success" ? h("span.dim", "Success") : status(row.outcome)) },
       { label: "Source", low: 3, cell: (row) => row.source },
-      { label: "From", low: 3, cell: (row) => code(row.ip) },
+      { label: "Address", low: 3, cell: (row) => code(row.ip) },
       { label: "Number", align: "end", low: 3, cell: (row) => row.seq },
     ],
   });
   fill(tools, h("span.dim.small", "Export"), links);
   fill(main, filters([
-    { name: "since", label: "Time", options: [["", "Any"], ...RANGES] }, { name: "search", label: "Search", placeholder: "req_…, agent, key, address" }, { name: "action", label: "Action" }, { name: "actor", label: "Who" },
-    { name: "source", label: "Source", options: ["", "api", "auth", "shield", "cli", "mcp", "chat"] }, { name: "resource_type", label: "Kind" }, { name: "exclude_actions", label: "Exclude", placeholder: "Actions, separated by commas" },
+    { name: "since", label: "Time", options: [["", "Any"], ...RANGES] }, { name: "search", label: "Search", placeholder: "req_…, agent, key, address" }, { name: "action", label: "Action" }, { name: "actor", label: "Actor" },
+    { name: "source", label: "Source", options: ["", "api", "auth", "shield", "cli", "mcp", "chat"] }, { name: "resource_type", label: "Resource" }, { name: "exclude_actions", label: "Exclude", placeholder: "Actions, separated by commas" },
   ], values, (change) => { values = context.filter(change); links.forEach((link, index) => { link.href = file(["jsonl", "csv"][index]); }); list.restart(); }), h("section.panel", list.node));
   context.on((name) => { if (name !== "tick" || !list.isFirst) return; clearTimeout(soon); soon = setTimeout(list.reload, 500); });
   signal.addEventListener("abort", () => clearTimeout(soon));
@@ -39,7 +39,7 @@ const pick = ({ since, until, search, action, actor, source, resource_type, excl
 const json = (title, value) => value && Object.keys(value).length ? h("div", h("h3", title), h("pre.json", JSON.stringify(value, null, 2))) : null;
 
 function one(row) {
-  dialog(words(row.action), h("div.stack", h("div.row-line", status(row.outcome), row.reason && h("span.dim", row.reason)),
-    facts(["When", time(row.timestamp)], ["Who", `${row.actor} (${row.actor_type})`], ["From", row.ip && code(row.ip)], ["With", row.user_agent], ["Key", row.key_prefix && code(row.key_prefix)], ["Agent", row.agent], ["Direction", row.direction && words(row.direction)], ["Resource", [row.resource_type, row.resource_id].filter(Boolean).join(" ") || null], ["Source", row.source], ["Request", row.request_id && code(row.request_id)], ["Number in the chain", row.seq], ["Instance", code(row.instance_id)]),
-    json("Before", row.before), json("After", row.after), json("Details", row.details), facts(["Hash", code(row.hash)], ["Previous hash", code(row.prev_hash)])), { kind: "drawer" });
+  dialog(words(row.action), h("div.stack", h("p", sentence(row)), h("div.row-line", status(row.outcome), row.reason && h("span.dim", words(row.reason))),
+    facts(["Time", time(row.timestamp)], ["Actor", `${row.actor} (${row.actor_type})`], ["Action", code(row.action)], ["Address", row.ip && code(row.ip)], ["User agent", row.user_agent], ["Key", row.key_prefix && code(row.key_prefix)], ["Agent", row.agent], ["Direction", row.direction && words(row.direction)], ["Resource", [row.resource_type, row.resource_id].filter(Boolean).join(" ") || null], ["Source", row.source], ["Request", row.request_id && code(row.request_id)], ["Number in the chain", row.seq], ["Instance", code(row.instance_id)]),
+    changes(row), json("Details", row.details), facts(["Hash", code(row.hash)], ["Previous hash", code(row.prev_hash)])), { kind: "drawer" });
 }

@@ -11,16 +11,17 @@ const THREAT = { blocks: "Blocked requests", active_alerts: "Active alerts", aut
 export async function draw(context, here) {
   const { main, tools, can, link, signal } = context;
   const seen = { since: here.query.since || "24h", freshAt: null };
-  const parts = Object.fromEntries(["banner", "start", "scores", "todo", "flow", "stats", "rules", "alerts", "budgets", "fleet"].map((name) => [name, h("div", { data: { part: name } })]));
+  const parts = Object.fromEntries(["banner", "start", "scores", "todo", "flow", "stats", "rules", "incidents", "budgets", "fleet"].map((name) => [name, h("div", { data: { part: name } })]));
   const fresh = h("p.dim.small");
   const range = h("select", { "aria-label": "Time range", onchange: (event) => { seen.since = event.target.value; context.filter({ since: seen.since }); again.flow(); } },
     RANGES.map(([key, label]) => h("option", { value: key, selected: key === seen.since }, label)));
   fill(tools, can("traffic:read") && range);
   fill(main, parts.banner, parts.start, h("div.main-side", h("div.stack", can("posture:read") && panel("Status", parts.scores), can("traffic:read") && headed("Requests", parts.stats, parts.flow)),
-    h("div.stack", panel("Next", parts.todo), can("alerts:read") && headed("Active alerts", h("a", { href: link("alerts") }, "All alerts"), parts.alerts))),
+    h("div.stack", panel("Next", parts.todo), can("alerts:read") && headed("Active incidents", h("a", { href: link("incidents") }, "All incidents"), parts.incidents))),
   h("div.grid3", can("traffic:read") && panel("Top rules", parts.rules), can("budgets:read") && headed("Budgets", h("a", { href: link("cost") }, "Cost"), parts.budgets), can("fleet:read") && headed("Fleet", h("a", { href: link("fleet") }, "Fleet"), parts.fleet)), fresh);
 
-  const known = {}, waiting = [];
+  const known = {}, waiting = [], names = new Map();
+  if (can("shield:read")) api.page("/api/shield/rules", {}, signal).then(({ items }) => { for (const one of items) names.set(one.id, one.name); again.flow(); }, () => {});
   const note = () => {
     seen.freshAt = new Date().toISOString();
     fill(fresh, "Read ", time(seen.freshAt), feed.state === "live" ? "; updates live." : feed.state === "polling" ? "; updates every ten seconds." : ".");
@@ -37,8 +38,7 @@ export async function draw(context, here) {
   const again = {
     flow: part("flow", "traffic:read", () => api.get("/api/traffic/summary", { since: seen.since }, signal), (sum) => {
       fill(parts.stats, null);
-      fill(parts.rules, sum.top.rules?.length ? bars(sum.top.rules.slice(0, 8).map((one) => ({ label: one.value, value: one.requests, href: link("shield", ["rules", one.value]), name: "block" })), { label: "Rules by requests they matched" }) : empty("No rule matched in this period."));
-      if (!sum.totals.requests) firstSteps(parts.start, context);
+      fill(parts.rules, sum.top.rules?.length ? bars(sum.top.rules.slice(0, 8).map((one) => ({ label: names.get(one.value) || one.value, value: one.requests, href: link("shield", ["rules", one.value]), name: "block" })), { label: "Rules by requests they matched" }) : empty("No rule matched in this period."));
       return [h("div.stats", stat("Requests", compact(sum.totals.requests)), stat("Blocked", compact(sum.totals.blocks), percent(sum.totals.requests ? sum.totals.blocks / sum.totals.requests : null)), stat("For review", compact(sum.totals.reviews), percent(sum.totals.requests ? sum.totals.reviews / sum.totals.requests : null)),
         stat("Overhead, p95", millis(sum.totals.overhead_p95_ms), `p50 ${millis(sum.totals.overhead_p50_ms)}`), stat("Spent", microusd(sum.totals.cost_microusd))),
       series(sum.series.map((one) => ({ ...one, passed: one.requests - one.blocks - one.reviews })), KINDS, { label: "Requests over time", height: 196 })];
@@ -51,9 +51,11 @@ export async function draw(context, here) {
   async function rest(first) {
     await Promise.all(first);
     if (signal.aborted) return;
-    again.alerts = part("alerts", "alerts:read", () => api.page("/api/alerts", { scope: "active", limit: 200 }, signal), (page) => { context.count(page.items.length); return alerts(page, link); });
+    again.incidents = part("incidents", "alerts:read", () => api.page("/api/incidents", { limit: 100 }, signal), (page) => { context.count(page.items.length); return incidents(page, link); });
     again.budgets = part("budgets", "budgets:read", () => api.page("/api/budgets", {}, signal), ({ items }) => budgets(items, context));
     again.fleet = part("fleet", "fleet:read", () => api.get("/api/fleet", {}, signal), (found) => fleet(found.instances || []));
+    (await import("./onboarding.js")).onboarding(parts.start, context);
+    if (can("risk_acceptances:manage")) api.page("/api/risk-acceptances", {}, signal).then(({ items }) => { known.proposed = items.filter((one) => one.status === "proposed"); note(); }, () => {});
     if (can("providers:read")) api.page("/api/providers", {}, signal).then(({ items }) => { known.providers = items; note(); }, () => {});
   }
 
@@ -61,7 +63,7 @@ export async function draw(context, here) {
   context.on((name) => {
     if (name === "state") { note(); return; }
     clearTimeout(soon);
-    soon = setTimeout(() => { again.flow(); if (name !== "traffic") again.alerts?.(); }, 700);
+    soon = setTimeout(() => { again.flow(); if (name !== "traffic") again.incidents?.(); }, 700);
   });
   const slow = setInterval(() => document.hidden || Object.values(again).forEach((call) => call()), 60000);
   signal.addEventListener("abort", () => { clearInterval(slow); clearTimeout(soon); });
@@ -91,11 +93,11 @@ function scores(found, link) {
 
 const holds = (audit, link) => (audit.warned ? h("a", { href: link("posture", ["checks"], { status: "warn" }) }, `No check fails; ${audit.warned} warn`) : `All ${audit.passed} checks pass.`);
 
-function alerts({ items, next }, link) {
-  if (!items.length) return empty("No active alerts.");
+function incidents({ items, next }, link) {
+  if (!items.length) return empty("No active incidents.");
   const counts = SEVERITIES.map((name) => [name, items.filter((one) => one.severity === name)]).filter(([, list]) => list.length);
-  return [h("div.row-line", counts.map(([name, list]) => h("a", { href: link("alerts", [], { severity: name }) }, severity(name), " ", h("b", number(list.length), next && "+")))),
-    h("ul.list.lines", [...items].sort((one, other) => SEVERITIES.indexOf(one.severity) - SEVERITIES.indexOf(other.severity)).slice(0, 5).map((one) => h("li", icon(one.severity, `sev-${one.severity}`), h("a.grow.cut", { href: link("alerts", [one.id]), title: one.title }, one.title), h("span.dim.small", ago(one.first_seen)))))];
+  return [h("div.row-line", counts.map(([name, list]) => h("a", { href: link("incidents", [], { severity: name }) }, severity(name), " ", h("b", number(list.length), next && "+")))),
+    h("ul.list.lines", [...items].sort((one, other) => SEVERITIES.indexOf(one.severity) - SEVERITIES.indexOf(other.severity)).slice(0, 5).map((one) => h("li", icon(one.severity, `sev-${one.severity}`), h("a.grow.cut", { href: link("incidents", [one.id]), title: one.title }, one.agent ? `${one.agent}: ${one.title}` : one.title), h("span.dim.small", ago(one.first_seen)))))];
 }
 
 function budgets(items, { link, can }) {
@@ -111,19 +113,21 @@ const fleet = (items) => (items.length ? h("ul.strip", items.slice(0, 12).map((o
 /** At most five things to do, the gravest first. */
 function todo(known, { can, link, session, changePassword }) {
   const list = [];
-  const alerts = known.alerts?.items || [];
-  const most = known.alerts?.next ? " or more" : "";
-  const grave = alerts.filter((one) => one.severity === "critical" && one.status === "open");
-  if (grave.length) list.push(["critical", grave.length === 1 ? grave[0].title : `${grave.length}${most} unacknowledged critical alerts`, "Look", link("alerts", grave.length === 1 ? [grave[0].id] : [], grave.length === 1 ? {} : { severity: "critical", status: "open" })]);
-  if (session.isFirstPassword) list.push(["high", "You still use the first password, which others may have seen", "Change it", () => changePassword()]);
+  const active = known.incidents?.items || [];
+  const most = known.incidents?.next ? " or more" : "";
+  const grave = active.filter((one) => one.severity === "critical" && one.status === "open");
+  if (grave.length) list.push(["critical", grave.length === 1 ? grave[0].title : `${grave.length}${most} unacknowledged critical incidents`, "Open", link("incidents", grave.length === 1 ? [grave[0].id] : [], grave.length === 1 ? {} : { severity: "critical" })]);
+  if (session.isFirstPassword) list.push(["high", "You still use the first password, which others may have seen", "Change", () => changePassword()]);
   const over = (known.budgets?.items || []).filter((one) => one.status === "exceeded");
-  if (over.length) list.push(["high", `${over.length === 1 ? over[0].name || "A budget" : `${over.length} budgets`} exceeded`, "See", link("cost")]);
+  if (over.length) list.push(["high", `${over.length === 1 ? over[0].name || "A budget" : `${over.length} budgets`} exceeded`, "Open", link("cost")]);
   for (const check of (known.scores?.trust_audit?.checks || []).filter((one) => one.status === "fail" && ["critical", "high"].includes(one.severity)).slice(0, 2)) list.push([check.severity, `Check failed: ${check.title}`, "Fix", link("posture", ["checks", check.id])]);
   const lost = (known.fleet?.instances || []).filter((one) => one.connection === "offline");
-  if (lost.length) list.push(["medium", `${lost.length === 1 ? lost[0].name : `${lost.length} instances`} offline`, "See", link("fleet")]);
-  if (known.scores && !known.scores.trust_audit && can("posture:manage")) list.push(["medium", "No trust audit has been run yet", "Run it", link("posture")]);
-  const open = alerts.filter((one) => one.severity === "high" && one.status === "open");
-  if (open.length) list.push(["medium", `${open.length}${most} unacknowledged high alert${open.length > 1 ? "s" : ""}`, "Look", link("alerts", [], { severity: "high", status: "open" })]);
+  if (lost.length) list.push(["medium", `${lost.length === 1 ? lost[0].name : `${lost.length} instances`} offline`, "Open", link("fleet")]);
+  if (known.scores && !known.scores.trust_audit && can("posture:manage")) list.push(["medium", "No trust audit has been run yet", "Run", link("posture")]);
+  const proposed = known.proposed?.length || 0;
+  if (proposed) list.push(["medium", proposed === 1 ? "An exception waits for your approval" : `${proposed} exceptions wait for your approval`, "Review", link("shield", ["acceptances"])]);
+  const open = active.filter((one) => one.severity === "high" && one.status === "open");
+  if (open.length) list.push(["medium", `${open.length}${most} unacknowledged high incident${open.length > 1 ? "s" : ""}`, "Open", link("incidents", [], { severity: "high" })]);
   const echoes = known.providers && can("providers:manage") && onlyEcho(known.providers);
   if (echoes) list.push(["low", echoes, "Providers", link("settings", ["providers"])]);
   if (!list.length) return empty("Nothing needs your attention.");
@@ -136,14 +140,4 @@ function onlyEcho(providers) {
   if (!providers.length) return "No provider yet: the built-in model echo answers";
   if (!used.length) return "Every provider is disabled: no chat can be answered";
   return used.every((one) => one.type === "echo") && "The providers in use only echo prompts: no real model answers";
-}
-
-function firstSteps(node, { can, link, session, changePassword }) {
-  const steps = [
-    session.asksForUser && [session.isFirstPassword ? "Change the first password" : "The first password is changed", session.isFirstPassword && button("Change", () => changePassword(), { kind: "small" })],
-    can("providers:manage") && ["Add a provider, or keep the built-in model echo", h("a.btn.small", { href: link("settings", ["providers"]) }, "Providers")],
-    can("api_keys:manage") && ["Create an API key and run the command that it shows", h("a.btn.small", { href: link("keys", [], { create: "1" }) }, "Create a key")],
-    ["Watch the scan arrive under Traffic", can("traffic:read") && h("a.btn.small", { href: link("traffic") }, "Traffic")],
-  ].filter(Boolean);
-  fill(node, panel("First steps", h("ol.list", steps.map(([text, act], index) => h("li", h("span.tag", index + 1), h("span.grow", text), act)))));
 }
