@@ -22,7 +22,7 @@ export async function draw(context) {
       { label: "Covers", low: 1, cell: (row) => cut(row.scope === "rule_agent" && !row.key ? "The rule, for one agent with any key" : SCOPES[row.scope] || row.scope) },
       { label: "Agent, key or policy", low: 2, cell: (row) => cut(of(row)) },
       { label: "Why", wide: true, low: 2, cell: (row) => cut(row.reason) },
-      { label: "By", low: 3, cell: (row) => cut(row.proposed_by ? `${row.accepted_by}, proposed by ${row.proposed_by}` : row.accepted_by) },
+      { label: "Accepted by", low: 3, cell: (row) => cut(row.proposed_by ? `${row.accepted_by}, proposed by ${row.proposed_by}` : row.accepted_by) },
       { label: "Request", low: 3, cell: (row) => (row.request ? h("a", { href: link("traffic", [row.request]) }, "Open") : h("span.dim", "–")) },
       { label: "Until", cell: (row) => time(row.until) },
       { label: "State", cell: (row) => status(row.status) },

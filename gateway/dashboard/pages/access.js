@@ -17,14 +17,14 @@ export async function draw(context, here) {
     load: (cursor) => api.page("/api/access", { list: values.list, type: values.type, limit: 50, cursor }, signal),
     none: "No entries. Anyone with a valid key may use the gateway from any address.",
     columns: [
-      { label: "Value", cell: (row) => h("code.cut", { title: row.value }, row.value) }, { label: "List", cell: (row) => tag(row.list === "deny" ? "Deny" : "Allow", row.list === "deny" ? "" : "accent") }, { label: "Kind", cell: (row) => row.type },
+      { label: "Value", cell: (row) => h("code.cut", { title: row.value }, row.value) }, { label: "List", cell: (row) => tag(row.list === "deny" ? "Deny" : "Allow", row.list === "deny" ? "" : "accent") }, { label: "Type", cell: (row) => row.type },
       { label: "Scope", low: 2, cell: (row) => cut(row.scope) }, { label: "Why", wide: true, low: 2, cell: (row) => cut(row.reason) }, { label: "Hits", align: "end", low: 1, cell: (row) => number(row.hits) },
-      { label: "Ends", low: 1, cell: (row) => ago(row.expires_at) }, { label: "State", low: 3, cell: (row) => status(row.status) }, { label: "By", low: 3, cell: (row) => cut(row.created_by) },
+      { label: "Expires", low: 1, cell: (row) => ago(row.expires_at) }, { label: "State", low: 3, cell: (row) => status(row.status) }, { label: "Created by", low: 3, cell: (row) => cut(row.created_by) },
     ],
     tools: mayAct ? (row) => h("span", button("Edit", () => edit(row, list.reload)), " ", button("Remove", () => remove(row, list.reload))) : null,
   });
   fill(tools, mayAct && button("Add entry", () => edit(null, list.reload), { kind: "primary", sign: "plus" }));
-  fill(main, h("p.dim", "Deny entries take precedence. If allow entries of a kind exist, one of them must match. Everything else is allowed."), filters([{ name: "list", label: "List", options: [["", "Any"], ["allow", "Allow"], ["deny", "Deny"]] }, { name: "type", label: "Kind", options: [["", "Any"], ...TYPES] }], values, (change) => { values = context.filter(change); list.restart(); }), h("section.panel", list.node));
+  fill(main, h("p.dim", "Deny entries take precedence. If allow entries of a kind exist, one of them must match. Everything else is allowed."), filters([{ name: "list", label: "List", options: [["", "Any"], ["allow", "Allow"], ["deny", "Deny"]] }, { name: "type", label: "Type", options: [["", "Any"], ...TYPES] }], values, (change) => { values = context.filter(change); list.restart(); }), h("section.panel", list.node));
   return { moved: () => {}, press: list.press };
 }
 
@@ -39,10 +39,10 @@ const drop = async (row, values, done) => { await api.remove(at("access", row.id
 
 const edit = (row, done) => formDialog(row ? "Change entry" : "Add entry", [
   { name: "list", label: "List", type: "select", value: row?.list || "deny", options: [["deny", "Deny"], ["allow", "Allow"]] },
-  !row && { name: "type", label: "Kind", type: "select", options: TYPES },
+  !row && { name: "type", label: "Type", type: "select", options: TYPES },
   { name: "value", label: "Value", required: true, value: row?.value, hint: "An address, a network, a key’s prefix, or a name or pattern such as gpt-*." },
   { name: "scope", label: "Scope", value: row?.scope || "global", hint: "global, or the key it applies to." },
   { name: "reason", label: "Why", value: row?.reason },
-  { name: "expires_at", label: "Ends", type: "expiry", value: row?.expires_at, never: null },
+  { name: "expires_at", label: "Expires", type: "expiry", value: row?.expires_at, never: null },
   { name: "force", label: "Apply even if it locks out me, this host or every key", type: "switch" },
 ], (values) => (row ? api.patch(at("access", row.id), { ...values, version: row.version }) : api.post("/api/access", values)), { label: row ? "Save" : "Add", told: "Saved. It applies from the next request, in every worker.", done });

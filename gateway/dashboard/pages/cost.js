@@ -36,7 +36,7 @@ function card(one, mayAct, again) {
     h("div.stack.tight", h("p", h("b", amount(one.spent, one.unit)), h("span.dim", ` of ${amount(one.effective_limit, one.unit)} ${PER[one.window]}, ${percent(share, 0)}`)),
       meter(share, { label: `${one.name || one.scope}: spent`, kind: one.status === "exceeded" ? "bad" : one.status === "warning" ? "soso" : "good", mark: one.soft_pct / 100 }),
       h("p.dim.small", `At this pace ${amount(one.forecast, one.unit)} at the end (${percent(ends, 0)}); resets `, ago(one.resets_at), one.reserved > 0 && `; ${amount(one.reserved, one.unit)} reserved`, "."),
-      facts(["For", one.scope === "global" ? "Everything" : `${words(one.scope)} ${one.scope_value}`], ["At the limit", one.action === "block" ? "Refuse" : "Only warn"]),
+      facts(["Scope", one.scope === "global" ? "Everything" : `${words(one.scope)} ${one.scope_value}`], ["At the limit", one.action === "block" ? "Refuse" : "Only warn"]),
       one.override && h("div.banner.soso", h("span", "Raised to ", h("b", amount(one.override.limit, one.unit)), " until ", time(one.override.until), ` by ${one.override.by}: ${one.override.reason}`), mayAct && button("End", async () => { await api.remove(at("budgets", one.id, "override")); toast("The regular limit applies again."); after(); }, { kind: "small" })),
       mayAct && h("div.row-line", button("Change", () => formDialog("Change budget", [...basics(one)], (values) => api.patch(at("budgets", one.id), { ...values, version: one.version }), { told: "Changed.", done: after }), { kind: "small" }),
         button("Raise temporarily", () => formDialog("Raise the limit temporarily", [{ name: "limit", label: `Limit in ${one.unit}`, type: "number", step: "any", min: 0, value: one.effective_limit, required: true }, { name: "until", label: "Until", type: "expiry", days: "1", most: 90 }, { name: "reason", label: "Why", required: true }], (values) => api.post(at("budgets", one.id, "override"), { ...values, version: one.version }), { label: "Raise", told: "Raised.", done: after }), { kind: "small" }),
@@ -51,9 +51,9 @@ const basics = (one) => [
 ];
 
 const make = (again) => formDialog("New budget", [
-  { name: "scope", label: "For", type: "select", options: [["global", "Everything"], ["key", "A key"], ["agent", "An agent"], ["model", "A model"], ["provider", "A provider"]] },
-  { name: "scope_value", label: "Which one", hint: "The key’s prefix or id, or the name.", when: (values) => values.scope !== "global" },
-  { name: "unit", label: "In", type: "select", options: [["usd", "US dollars"], ["tokens", "Tokens"], ["requests", "Requests"]] },
-  { name: "window", label: "In each", type: "select", value: "day", options: [["hour", "Hour"], ["day", "Day"], ["week", "Week"], ["month", "Month"]] },
+  { name: "scope", label: "Scope", type: "select", options: [["global", "Everything"], ["key", "A key"], ["agent", "An agent"], ["model", "A model"], ["provider", "A provider"]] },
+  { name: "scope_value", label: "Scope value", hint: "The key’s prefix or id, or the name.", when: (values) => values.scope !== "global" },
+  { name: "unit", label: "Unit", type: "select", options: [["usd", "US dollars"], ["tokens", "Tokens"], ["requests", "Requests"]] },
+  { name: "window", label: "Window", type: "select", value: "day", options: [["hour", "Hour"], ["day", "Day"], ["week", "Week"], ["month", "Month"]] },
   ...basics(null),
 ], ({ scope_value, ...values }) => api.post("/api/budgets", { ...values, scope_value: values.scope === "global" ? undefined : scope_value }), { label: "Create budget", told: "Budget created. It applies at once.", done: again });

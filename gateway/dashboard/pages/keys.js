@@ -33,7 +33,7 @@ export async function draw(context, here) {
       { label: "Permissions", wide: true, low: 2, cell: (row) => cut(row.scopes.map((scope) => (SCOPES.find(([id]) => id === scope) || [scope, scope])[1]).join(", ")) },
       { label: "Per minute", align: "end", low: 3, cell: (row) => number(row.rate_limit) },
       { label: "Last used", low: 1, cell: (row) => ago(row.last_used_at) },
-      { label: "Ends", low: 2, cell: (row) => ago(row.expires_at) },
+      { label: "Expires", low: 2, cell: (row) => ago(row.expires_at) },
       { label: "Created", low: 3, cell: (row) => time(row.created_at) },
     ],
   });
@@ -53,7 +53,7 @@ async function fields(context, key) {
     { name: "name", label: "Name", required: true, value: key?.name, max_chars: 100, hint: "The program that uses it, such as build-bot." },
     { name: "scopes", label: "Permissions", type: "checks", options: mine, value: key ? key.scopes : ["shield:scan"], required: true },
     { name: "rate_limit", label: "Requests per minute", type: "number", min: 1, max: 10000000, value: key ? key.rate_limit : 60, required: true },
-    { name: "expires_at", label: "Ends", type: "expiry", value: key?.expires_at, days: key ? undefined : "90", never: null },
+    { name: "expires_at", label: "Expires", type: "expiry", value: key?.expires_at, days: key ? undefined : "90", never: null },
     policies.length ? { name: "policy", label: "Policy", type: "select", value: key?.policy || "", blank: null, options: [["", "As in the settings"], ...policies.map((one) => [one.id, one.name])], hint: "Decides what a score means for this key." } : null,
     { name: "models", label: "Models", type: "list", value: key?.models, placeholder: "gpt-*, echo", hint: "Names or patterns, separated by commas. Empty: all." },
   ];
@@ -84,7 +84,7 @@ function one(id, context, changed) {
         button("Change", async () => formDialog(`Change ${key.name}`, await fields(context, key), (values) => api.patch(at("config/api-keys", key.id), { ...values, version: key.version }), { told: "Changed. It applies from the next request.", done: after })),
         button("Rotate", () => formDialog(`Rotate ${key.name}`, [{ name: "grace_seconds", label: "The old key works for", type: "select", value: "86400", options: [["0", "Not at all"], ["3600", "1 hour"], ["86400", "24 hours"], ["604800", "7 days"]] }], (values) => api.post(at("config/api-keys", key.id, "rotate"), { grace_seconds: Number(values.grace_seconds) }), { label: "Rotate", intro: "Creates a new key with the same permissions. The old key is revoked when this time ends.", done: (made) => { after(); shown(made, "The replacement key"); } })),
         button("Revoke", () => confirm(`Revoke ${key.name}?`, "From now on, every worker refuses requests with it. You cannot undo this.", "Revoke", async () => { await api.post(at("config/api-keys", key.id, "revoke")); toast("Key revoked."); after(); }), { kind: "danger" })),
-      facts(["Name", key.name], ["Last used", time(key.last_used_at, "never")], ["Created", time(key.created_at)], ["By", key.created_by], ["Ends", time(key.expires_at, "never")], key.revoked_at && ["Revoked", time(key.revoked_at)], ["Requests per minute", number(key.rate_limit)], ["Models", key.models.length ? tags(key.models) : "All"], key.rotated_from && ["Replaces", h("a", { href: context.link("keys", [key.rotated_from]) }, key.rotated_from)]),
+      facts(["Name", key.name], ["Last used", time(key.last_used_at, "never")], ["Created", time(key.created_at)], ["Created by", key.created_by], ["Expires", time(key.expires_at, "never")], key.revoked_at && ["Revoked", time(key.revoked_at)], ["Requests per minute", number(key.rate_limit)], ["Models", key.models.length ? tags(key.models) : "All"], key.rotated_from && ["Replaces", h("a", { href: context.link("keys", [key.rotated_from]) }, key.rotated_from)]),
       h("div", h("h3", "Permissions"), h("ul.list", key.scopes.map((scope) => { const told = SCOPES.find(([name]) => name === scope); return h("li", h("span.grow", told ? told[1] : scope), h("span.dim", told?.[2])); }))),
       context.can("traffic:read") && h("a.btn", { href: context.link("traffic", [], { key: key.prefix }) }, "Its traffic"),
     ];

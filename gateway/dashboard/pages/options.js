@@ -23,7 +23,7 @@ export async function draw(context, here) {
       columns: [
         { label: "Setting", cell: (row) => h("b", row.name), sort: (row) => row.name },
         { label: "Value", cell: (row) => (row.secret ? h("span.dim", shown(row.value)) : code(shown(row.value))) },
-        { label: "From", low: 1, cell: (row) => (row.source === "default" ? h("span.dim", "Default") : tag(SOURCES[row.source] || words(row.source), "accent")), sort: (row) => row.source },
+        { label: "Source", low: 1, cell: (row) => (row.source === "default" ? h("span.dim", "Default") : tag(SOURCES[row.source] || words(row.source), "accent")), sort: (row) => row.source },
         { label: "Variable", low: 3, cell: (row) => code(row.variable) },
         { label: "Description", wide: true, low: 2, cell: (row) => cut(row.about) },
       ],

@@ -11,7 +11,7 @@ export async function draw({ main, tools, can, signal }) {
   const again = load(body, () => api.page("/api/event-outputs", {}, signal), ({ items }) => table({
     label: "Event outputs", rows: items, none: "No outputs. An output sends events to a webhook, a syslog server or a file.",
     columns: [
-      { label: "Output", cell: (row) => h("b", row.name), sort: (row) => row.name }, { label: "Kind", cell: (row) => words(row.kind) }, { label: "Target", wide: true, low: 2, cell: (row) => cut(row.target) },
+      { label: "Output", cell: (row) => h("b", row.name), sort: (row) => row.name }, { label: "Type", cell: (row) => words(row.kind) }, { label: "Target", wide: true, low: 2, cell: (row) => cut(row.target) },
       { label: "State", cell: (row) => (row.last_error ? h("span", { title: row.last_error }, status("failed")) : status(row.enabled ? "enabled" : "disabled")) },
       { label: "Sent", align: "end", low: 1, cell: (row) => number(row.sent) }, { label: "Waiting", align: "end", low: 2, cell: (row) => number(row.waiting) }, { label: "Dropped", align: "end", low: 2, cell: (row) => number(row.dropped) }, { label: "Last sent", low: 3, cell: (row) => ago(row.last_sent_at) },
     ],
@@ -25,7 +25,7 @@ export async function draw({ main, tools, can, signal }) {
 
 const edit = (row, again) => formDialog(row ? `Output ${row.name}` : "Add output", [
   { name: "name", label: "Name", required: true, value: row?.name, max_chars: 64 },
-  !row && { name: "kind", label: "Kind", type: "select", options: [["webhook", "Webhook: HTTPS POST, signed"], ["syslog", "Syslog server"], ["jsonl", "File of JSON lines"]] },
+  !row && { name: "kind", label: "Type", type: "select", options: [["webhook", "Webhook: HTTPS POST, signed"], ["syslog", "Syslog server"], ["jsonl", "File of JSON lines"]] },
   { name: "target", label: "Target", required: true, value: row?.target, placeholder: "https://siem.example.com/hook", hint: "A URL, host:port of a syslog server, or the name of a file in the data folder." },
   !row && { name: "secret", label: "Signing secret", type: "password", hint: "The secret, or a reference: env:NAME, file:PATH. Empty: the gateway creates one and shows it once." },
   { name: "kinds", label: "Events to send", type: "checks", value: row ? row.kinds : ["audit", "alert"], options: [["audit", "Audit events"], ["alert", "Alerts"]], required: true },

@@ -55,5 +55,5 @@ function edit(row, again, isOnlyShown = false) {
     const { review_score, block_score, category_actions } = node.values();
     fill(result, found(await api.post("/api/shield/dry-run", { ...values, review_score, block_score, category_actions }), values.text));
   }, { label: "Try the draft", kind: "" });
-  const box = dialog(row ? `Policy ${row.name}` : "New policy", [node, h("details.more", h("summary", "Dry run: try this draft on a text. Nothing is recorded."), trial, result), row && facts(["Created", time(row.created_at)], ["By", row.created_by])], { kind: "drawer" });
+  const box = dialog(row ? `Policy ${row.name}` : "New policy", [node, h("details.more", h("summary", "Dry run: try this draft on a text. Nothing is recorded."), trial, result), row && facts(["Created", time(row.created_at)], ["Created by", row.created_by])], { kind: "drawer" });
 }

@@ -34,7 +34,7 @@ async function tryIt(row, again) {
 
 const edit = (row, again) => formDialog(row ? `Provider ${row.name}` : "Add provider", [
   { name: "name", label: "Name", required: true, value: row?.name, max_chars: 64 },
-  !row && { name: "type", label: "Kind", type: "select", options: [["openai-compatible", "OpenAI-compatible API"], ["echo", "Built-in echo, for testing"]] },
+  !row && { name: "type", label: "Type", type: "select", options: [["openai-compatible", "OpenAI-compatible API"], ["echo", "Built-in echo, for testing"]] },
   { name: "base_url", label: "Address", value: row?.base_url, placeholder: "https://api.example.com/v1", hint: "The base URL, including /v1.", when: (values) => row ? row.type !== "echo" : values.type !== "echo" },
   { name: "api_key", label: row?.has_api_key ? "New API key" : "API key", type: "password", hint: "The key, or a reference: env:NAME, file:PATH, cred:NAME. The settings list allowed names and folders. Required again if the address changes its host.", when: (values) => row ? row.type !== "echo" : values.type !== "echo" },
   { name: "models", label: "Models", type: "list", value: row?.models, placeholder: "gpt-*, o3", hint: "Names or patterns. Empty: all models." },

@@ -18,14 +18,14 @@ export async function draw({ main, tools, can, signal }) {
     columns: [
       { label: "Report", cell: (row) => h("b", words(row.type)) },
       { label: "Format", cell: (row) => words(row.format) },
-      { label: "From", low: 1, cell: (row) => time(row.since) }, { label: "To", low: 1, cell: (row) => time(row.until) },
-      { label: "Created", low: 2, cell: (row) => time(row.created_at) }, { label: "By", low: 2, cell: (row) => cut(row.schedule ? `Every ${row.schedule}` : row.created_by) },
+      { label: "Period from", low: 1, cell: (row) => time(row.since) }, { label: "To", low: 1, cell: (row) => time(row.until) },
+      { label: "Created", low: 2, cell: (row) => time(row.created_at) }, { label: "Created by", low: 2, cell: (row) => cut(row.schedule ? `Every ${row.schedule}` : row.created_by) },
       { label: "Size", align: "end", low: 3, cell: (row) => bytes(row.document_bytes) }, { label: "SHA-256", low: 3, cell: (row) => code(row.document_sha256.slice(0, 12)) },
     ],
     tools: (row) => button("Download", () => fetchIt(row), { sign: "down" }),
   });
   fill(tools, can("reports:manage") && button("Make a report", () => formDialog("Make a report", [
-    { name: "type", label: "About", type: "select", options: TYPES }, { name: "format", label: "Format", type: "select", options: [["html", "HTML, to read and print"], ["markdown", "Markdown"], ["csv", "CSV"], ["json", "JSON"]] },
+    { name: "type", label: "Report type", type: "select", options: TYPES }, { name: "format", label: "Format", type: "select", options: [["html", "HTML, to read and print"], ["markdown", "Markdown"], ["csv", "CSV"], ["json", "JSON"]] },
     { name: "since", label: "Period", type: "select", value: "7d", options: RANGES },
   ], (values) => api.post("/api/reports", values), { label: "Make report", told: "Report created.", done: async (row) => { list.reload(); await fetchIt(row); } }), { kind: "primary", sign: "plus" }));
   const plans = h("div");
@@ -33,7 +33,7 @@ export async function draw({ main, tools, can, signal }) {
     label: "Report schedules", rows: items, none: "No schedules. A schedule makes a report every day, week or month.",
     columns: [
       { label: "Report", cell: (row) => h("b", words(row.type)) }, { label: "Every", cell: (row) => words(row.every) }, { label: "Format", low: 1, cell: (row) => words(row.format) },
-      { label: "State", low: 1, cell: (row) => status(row.enabled ? "enabled" : "disabled") }, { label: "Next", cell: (row) => time(row.next_at) }, { label: "By", low: 2, cell: (row) => cut(row.created_by) },
+      { label: "State", low: 1, cell: (row) => status(row.enabled ? "enabled" : "disabled") }, { label: "Next", cell: (row) => time(row.next_at) }, { label: "Created by", low: 2, cell: (row) => cut(row.created_by) },
     ],
     tools: can("reports:manage") ? (row) => h("span", button("Edit", () => plan(row, again)), " ", button("Remove", () => confirm("Remove this schedule?", "It makes no more reports. Existing reports remain.", "Remove", async () => { await api.remove(at("report-schedules", row.id)); toast("Schedule removed."); again(); }))) : null,
   }).node);
@@ -42,6 +42,6 @@ export async function draw({ main, tools, can, signal }) {
 }
 
 const plan = (row, again) => formDialog(row ? "Schedule" : "Add schedule", [
-  { name: "type", label: "About", type: "select", value: row?.type, options: TYPES }, { name: "every", label: "Every", type: "select", value: row?.every || "week", options: ["day", "week", "month"] },
+  { name: "type", label: "Report type", type: "select", value: row?.type, options: TYPES }, { name: "every", label: "Every", type: "select", value: row?.every || "week", options: ["day", "week", "month"] },
   { name: "format", label: "Format", type: "select", value: row?.format, options: ["html", "markdown", "csv", "json"] }, { name: "enabled", label: "Enabled", type: "switch", value: row ? row.enabled : true },
 ], (values) => (row ? api.patch(at("report-schedules", row.id), { ...values, version: row.version }) : api.post("/api/report-schedules", values)), { told: "Saved.", done: again });

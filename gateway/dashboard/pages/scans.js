@@ -15,9 +15,9 @@ export async function draw(context, here) {
     href: (row) => link("posture", ["scans", row.id]),
     none: "No security scan yet. A scan looks for secrets and injected instructions in prompts, tool descriptions, settings and files.",
     columns: [
-      { label: "When", cell: (row) => time(row.occurred_at) }, { label: "Verdict", cell: (row) => verdict(row.verdict) }, { label: "Score", align: "end", cell: (row) => row.score },
+      { label: "Time", cell: (row) => time(row.occurred_at) }, { label: "Verdict", cell: (row) => verdict(row.verdict) }, { label: "Score", align: "end", cell: (row) => row.score },
       { label: "Scanned", align: "end", low: 1, cell: (row) => number(row.scanned) }, { label: "Blocked", align: "end", low: 1, cell: (row) => number(row.blocked) }, { label: "For review", align: "end", low: 2, cell: (row) => number(row.reviewed) },
-      { label: "Unreadable", align: "end", low: 3, cell: (row) => number(row.unreadable) }, { label: "Findings", align: "end", cell: (row) => number(row.detections) }, { label: "By", low: 2, cell: (row) => cut(row.started_by) },
+      { label: "Unreadable", align: "end", low: 3, cell: (row) => number(row.unreadable) }, { label: "Findings", align: "end", cell: (row) => number(row.detections) }, { label: "Started by", low: 2, cell: (row) => cut(row.started_by) },
     ],
   });
   const show = detail(context, ["posture", "scans"], (id) => one(id, context));
@@ -29,7 +29,7 @@ export async function draw(context, here) {
 
 function ask(done) {
   const box = dialog("Security scan", form([
-    { name: "kind", label: "Kind", type: "select", options: [["prompt", "A prompt"], ["tool", "A tool’s description"], ["config", "Settings"], ["file", "Another text"], ["paths", "Files or folders on the gateway’s host"]] },
+    { name: "kind", label: "Type", type: "select", options: [["prompt", "A prompt"], ["tool", "A tool’s description"], ["config", "Settings"], ["file", "Another text"], ["paths", "Files or folders on the gateway’s host"]] },
     { name: "name", label: "Name", value: "pasted", when: (values) => values.kind !== "paths" },
     { name: "text", label: "Text, or one path per line", type: "area", rows: 10, required: true },
   ], ({ kind, name, text }) => api.post("/api/security-scans", kind === "paths" ? { paths: text.split("\n").map((line) => line.trim()).filter(Boolean) } : { items: [{ name: name || "pasted", kind, text }] }), { label: "Scan", cancel: () => box.close(), done: (made) => { box.close(); toast("The scan is done."); done(made); } }));
@@ -40,7 +40,7 @@ function one(id, context) {
   load(body, () => api.get(at("security-scans", id), {}, context.signal), (scan) => [
     h("div.row-line", verdict(scan.verdict), h("b", `Score ${scan.score}`)),
     h("div.stats", stat("Scanned", number(scan.scanned)), stat("Blocked", number(scan.blocked)), stat("For review", number(scan.reviewed)), stat("Findings", number(scan.detections))),
-    facts(["When", time(scan.occurred_at)], ["By", scan.started_by], scan.unreadable > 0 && ["Unreadable", number(scan.unreadable)]),
+    facts(["Time", time(scan.occurred_at)], ["Started by", scan.started_by], scan.unreadable > 0 && ["Unreadable", number(scan.unreadable)]),
     h("div", h("h3", "Scanned texts"), scan.items.map((item) => h("details.more", { open: scan.items.length < 4 && item.detections?.length > 0 }, h("summary", code(item.name), " ", item.kind && h("span.dim", words(item.kind)), " ", item.verdict ? verdict(item.verdict) : h("span.dim", item.error || "unreadable")),
       item.detections?.length ? h("ul.list", item.detections.map((each) => h("li", severity(each.severity), h("span.grow", h("a", { href: context.link("shield", ["rules", each.rule]) }, each.name || each.rule), h("span.dim", each.line ? ` line ${each.line}` : ` at ${each.start}–${each.end}`))))) : h("p.dim", "Nothing found.")))),
   ]);

@@ -27,7 +27,7 @@ export async function draw(context, here) {
     mark: (row) => fresh.has(row.id) && "fresh",
     none: "No request matches. Choose a longer time or clear some filters.",
     columns: [
-      { label: "When", cell: (row) => time(row.occurred_at) },
+      { label: "Time", cell: (row) => time(row.occurred_at) },
       { label: "Verdict", cell: (row) => verdict(row.verdict) },
       { label: "Score", align: "end", cell: (row) => number(row.score) },
       { label: "Rules", wide: true, low: 1, cell: (row) => cut(row.detections.map((one) => one.rule).join(", ") || "–") },
@@ -89,7 +89,7 @@ function one(id, context) {
     fill(acts, actions(row, context, again));
     return [
       h("div.row-line", verdict(row.verdict), h("b", `Score ${row.score}`), h("span.dim", words(row.action)), row.status !== 200 && h("span.tag", `HTTP ${row.status}`)),
-      facts(["When", time(row.occurred_at)], ["Operation", code(row.operation)], ["Agent", row.agent], ["Key", row.key_prefix ? code(row.key_prefix) : row.principal_id], ["Model", row.model], ["Provider", row.provider], ["Direction", row.direction && words(row.direction)],
+      facts(["Time", time(row.occurred_at)], ["Operation", code(row.operation)], ["Agent", row.agent], ["Key", row.key_prefix ? code(row.key_prefix) : row.principal_id], ["Model", row.model], ["Provider", row.provider], ["Direction", row.direction && words(row.direction)],
         ["Text", `${number(row.text_chars)} characters`], ["Tokens", row.prompt_tokens === null ? null : `${number(row.prompt_tokens)} in, ${number(row.reply_tokens)} out`], ["Cost", microusd(row.cost_microusd)], ["Duration", `${millis(row.elapsed_us / 1000)}, including ${millis(row.overhead_us / 1000)} in the gateway`], ["Request", code(row.request_id)]),
       ledger(row.ledger, row.score),
       row.captures.map(captured),
