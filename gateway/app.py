@@ -3,6 +3,7 @@
 A reload makes a new `Gateway` over the same `Lasting`, with its store and its caches.
 """
 
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 
@@ -43,6 +44,7 @@ from gateway.services.host_load import HostLoad
 from gateway.services.incidents import Incidents
 from gateway.services.keys import Keys
 from gateway.services.leases import Leases
+from gateway.services.local_rules import LocalRules
 from gateway.services.new_verdicts import NewVerdicts
 from gateway.services.passwords import Passwords
 from gateway.services.policies import Policies
@@ -55,6 +57,7 @@ from gateway.services.reports import Reports, ReportSchedules
 from gateway.services.retention import Retention
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import Routing
+from gateway.services.rule_trials import RuleTrials
 from gateway.services.rules import Rules
 from gateway.services.running import Running
 from gateway.services.runtime_settings import RuntimeSettings
@@ -158,12 +161,12 @@ class Gateway(Lasting):
     """Every service that an edge may call: those of `Lasting`, and those that depend on settings and rules."""
 
     def __init__(self, settings: Settings, shield: Shield, lasting: Lasting, client: Client) -> None:
-        """lasting: the services that a reload keeps. client: of all connections to other hosts."""
+        """shield: the rules of the files. lasting: the services that a reload keeps. client: of all connections."""
         vars(self).update(vars(lasting))
         self.lasting = lasting
         self.client = client
         self.settings = settings
-        self.shield = shield
+        self.shield = copy(shield)  # others may share the given one
         self.secrets = ProviderKeys(self.store.keyfile, settings)
         # For keys that have no policy of their own.
         self.policy = ShieldPolicy(
@@ -173,15 +176,19 @@ class Gateway(Lasting):
             outbound_stream=OutboundStream(settings.outbound_stream),
             tool_injection=settings.tool_injection,
         )
-        self._make_scans()
+        self._make_scans(shield)
         self._make_chat()
         self._make_checks()
         self._make_fleet_and_outputs()
 
-    def _make_scans(self) -> None:
+    def _make_scans(self, base: Shield) -> None:
         store, clock, ids, audit, alerts = self.store, self.clock, self.ids, self.audit, self.alerts
         settings, shield = self.settings, self.shield
-        self.rules = Rules(shield=shield, store=store, clock=clock, audit=audit)
+        self.rules = Rules(base=base, shield=shield, store=store, clock=clock, audit=audit, log=self.log)
+        self.local_rules = LocalRules(store=store, clock=clock, ids=ids, audit=audit, rules=self.rules)
+        self.rule_trials = RuleTrials(
+            rules=self.rules, policies=self.policies, policy=self.policy, store=store, clock=clock
+        )
         self.scans = Scans(
             shield=shield,
             store=store,

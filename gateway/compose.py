@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 
 import anyio
+from anyio import to_thread
 
 from gateway import shield
 from gateway.app import Gateway, Lasting, Shared
@@ -74,7 +75,9 @@ def reload(gateway: Gateway, settings: Settings) -> Gateway:
         SetupError: the rules cannot be used; the old gateway goes on.
     """
     settings = keep_lasting(gateway.settings, settings, gateway.log)
-    return Gateway(settings, ready_shield(settings.rules, settings.rules_extra), gateway.lasting, gateway.client)
+    new = Gateway(settings, ready_shield(settings.rules, settings.rules_extra), gateway.lasting, gateway.client)
+    new.rules.load()
+    return new
 
 
 @asynccontextmanager
@@ -92,7 +95,9 @@ async def open_gateway(
     async with open_lasting(settings, log=log, shared=shared, is_shell=is_shell) as lasting:
         client = Client(ca_file=settings.upstream_ca_file)
         try:
-            yield Gateway(settings, rules, lasting, client)
+            gateway = Gateway(settings, rules, lasting, client)
+            await to_thread.run_sync(gateway.rules.load)
+            yield gateway
         finally:
             with anyio.CancelScope(shield=True):
                 await client.aclose()

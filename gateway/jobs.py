@@ -41,7 +41,9 @@ class Job:
 
 _GRACE_SECONDS = 5.0
 
+FOLLOW_RULES = Job("follow_rules", 0.25, lambda gateway: gateway.rules.follow(), first_seconds=0.25)
 JOBS = (
+    FOLLOW_RULES,
     Job("flush_access_hits", 1.0, lambda gateway: gateway.access.flush_hits()),
     Job("flush_refusals", 10.0, lambda gateway: gateway.authentication.refusals.flush(), first_seconds=8.0),
     Job("check_audit_chain", 900.0, lambda gateway: gateway.audit_chain.checkpoint(), by=By.ONE),

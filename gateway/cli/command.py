@@ -118,7 +118,7 @@ def with_gateway(
 def warn_of_rules(gateway: Gateway) -> None:
     """Log which built-in rules a rule file leaves out, and how many local rules are in force."""
     if gateway.settings.rules_extra:
-        gateway.log.info("rules_extra", rules=gateway.shield.local_count, files=list(gateway.settings.rules_extra))
+        gateway.log.info("rules_extra", rules=gateway.rules.base.local_count, files=list(gateway.settings.rules_extra))
     if gateway.settings.rules is not None and (lack := gateway.running.rules_lack):
         gateway.log.warning("rules_replaced", reason=lack)
 

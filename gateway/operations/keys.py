@@ -23,6 +23,7 @@ from gateway.operations.rows import Noun, paging
 from gateway.records import project
 from gateway.schema import Bounds
 from gateway.services.policies import WantedPolicy
+from gateway.services.rule_trials import Replay, ReplayPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,4 +135,13 @@ POLICY_OPERATIONS = (
         WantedPolicy, "Change a policy; it applies to its keys from their next request. `version` or `If-Match` guards."
     ),
     _POLICIES.remove("Remove a policy that no key has."),
+    _POLICIES.row(
+        "replay",
+        "POST /replay",
+        "Show what a draft would change: its fields, and `policy`?, over texts of seven days and the suite.",
+        takes=ReplayPolicy,
+        gives=Replay,
+        call=lambda gateway, who, command, context: gateway.rule_trials.replay_policy(who, command),
+        fails=("conflict",),
+    ),
 )

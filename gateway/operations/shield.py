@@ -2,22 +2,26 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from gateway.app import Gateway
+from gateway.domain.local_rules import LocalRule
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.errors import Conflict
 from gateway.field_types import LINE_PATTERN
-from gateway.operations.operation import Door, kind, text
-from gateway.operations.rows import Noun, row, whole
+from gateway.operations.operation import ById, Door, kind, text
+from gateway.operations.rows import Noun, row, whole, with_id
 from gateway.records import project
+from gateway.services.local_rules import ChangedRule, NewRule, RemoveRule
 from gateway.services.policies import Actions, Score, WantedPolicy
+from gateway.services.rule_trials import Replay, ReplayRule, TriedRule, TryRule
 from gateway.services.rules import RuleInUse, WantedOverride
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema
 from gateway.services.shield_tests import LastShieldTests, RunShieldTests, ShieldTestsRun, ShieldTestsState
 from gateway.services.trials import TriedAs, tried_as
 from gateway.shield.detections import Direction, Severity
+from gateway.shield.rules import LOCAL
 
 View = TypeVar("View")
 
@@ -58,9 +62,13 @@ class RuleSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleView(RuleSummary):
-    """A rule and its override. file_severity: what the rule file says. hits: in the last seven days."""
+    """A rule and its override. file_severity: what the rule file says. hits: in the last seven days.
+
+    source: the setting that names its file, or ``stored`` for a rule in the database.
+    """
 
     file_severity: Severity
+    source: Literal["rules", "rules_extra", "stored"]
     enabled: bool
     hits: int
     reason: str | None
@@ -88,6 +96,7 @@ def _view(cls: type[View], found: RuleInUse) -> View:
         rule,
         severity=found.severity,
         file_severity=rule.severity,
+        source="stored" if found.is_stored else "rules_extra" if rule.id.startswith(LOCAL) else "rules",
         enabled=found.enabled,
         direction=tuple(sorted(rule.direction)),
         hits=found.hits,
@@ -151,6 +160,13 @@ _RULES = Noun(
     service="rules",
 )
 
+_STORED = Noun("shield.rules", LocalRule, Permission.SHIELD_READ, Permission.SHIELD_MANAGE, service="local_rules")
+
+
+async def _rule_history(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> object:
+    return whole(await gateway.local_rules.history(command.id))
+
+
 SHIELD_OPERATIONS = (
     _TRY,
     replace(
@@ -195,6 +211,53 @@ SHIELD_OPERATIONS = (
             kind(enabled={"enum": [True, None]}),
             kind(("enabled", "reason"), enabled={"const": False}, reason={"type": "string", "pattern": LINE_PATTERN}),
         ),
+    ),
+    _STORED.create(
+        NewRule,
+        "Store a rule of your own: `rule` with the fields of a rule file, an id `local:…`, and a `reason`.",
+        fails=("conflict",),
+    ),
+    _STORED.row(
+        "edit",
+        "PATCH /{id}",
+        "Store a new version of a rule of your own: `rule` or an older version `to`, `reason`. `version` guards.",
+        method="change",
+        takes=with_id(ChangedRule),
+    ),
+    _STORED.remove(
+        "Remove a rule of your own. Its versions stay.",
+        takes=RemoveRule,
+        query=(replace(text("reason", "Why, for readers of the audit log."), is_required=True),),
+        call=lambda gateway, who, command, context: gateway.local_rules.remove(who, command, context),
+    ),
+    _STORED.row(
+        "history",
+        "GET /{id}/history",
+        "List the versions of a rule of your own, newest first. One without `rule` removed it.",
+        takes=ById,
+        is_list=True,
+        call=_rule_history,
+    ),
+    row(
+        "shield.rules.try",
+        "POST /api/shield/rules/try",
+        Permission.SHIELD_READ,
+        "Try a draft of a rule on up to 50 `texts`. Nothing is stored.",
+        takes=TryRule,
+        gives=TriedRule,
+        call=lambda gateway, who, command, context: gateway.rule_trials.try_rule(command),
+        body_setting="max_scan_body_bytes",
+        fails=("conflict", "overloaded"),
+    ),
+    row(
+        "shield.rules.replay",
+        "POST /api/shield/rules/replay",
+        Permission.SHIELD_MANAGE,
+        "Show what a draft `rule`, or leaving out the rule `without`, would change in seven days and the suite.",
+        takes=ReplayRule,
+        gives=Replay,
+        call=lambda gateway, who, command, context: gateway.rule_trials.replay_rule(who, command),
+        fails=("conflict",),
     ),
     row(
         "shield.tests.show",

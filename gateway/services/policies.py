@@ -81,10 +81,11 @@ class Policies(Resource[PolicyRecord]):
             raise PermissionDenied(_NO_POLICY)
         return policy
 
-    def draft(self, wanted: WantedPolicy) -> ShieldPolicy:
-        """Return the policy that these fields would make, without storing it. Raises InvalidRequest."""
+    def draft(self, wanted: WantedPolicy, changed: PolicyRecord | None = None) -> ShieldPolicy:
+        """Return the policy that these fields would make of `changed` or of a new one. Raises InvalidRequest."""
         check(wanted)
-        return _checked(PolicyRecord(id="", name="draft", created_at=0, created_by=""), wanted).shield_policy()
+        new = PolicyRecord(id="", name="draft", created_at=0, created_by="")
+        return _checked(changed or new, wanted).shield_policy()
 
     def _lookup(self, tx: Transaction, name: str) -> PolicyRecord | None:
         return self.store.policies.find(tx, name)

@@ -37,7 +37,7 @@ class Replay:
     new_verdicts: NewVerdicts
     rules: Rules
     shield: Shield
-    _suite: tuple[int, list[tuple[Detection, ...]]] | None = field(default=None, init=False)
+    _suite: tuple[str, list[tuple[Detection, ...]]] | None = field(default=None, init=False)
 
     def let_through(
         self, tx: Transaction, made: Exceptions, accepted: Sequence[RiskAcceptance], *, but: str
@@ -99,11 +99,11 @@ class Replay:
 
     def attacks(self) -> list[tuple[Detection, ...]]:
         """Return what the shield finds in each attack of the suite. Scans it anew after a change of the rules."""
-        generation = self.rules.apply()
-        if self._suite is None or self._suite[0] != generation:
+        rules = self.rules.apply()
+        if self._suite is None or self._suite[0] != rules:
             cases = [case for case in load_suite() if case.is_attack]
             scanned = [self.shield.scan(case.sent(), case.direction) for case in cases]
-            self._suite = generation, [result.detections for result in scanned]
+            self._suite = rules, [result.detections for result in scanned]
         return self._suite[1]
 
 

@@ -1,23 +1,32 @@
-"""The rules in use and their overrides by operators, which every process applies at once."""
+"""The rules in use: those of files, the stored ones on top, and overrides by operators.
 
+Every process applies an override to its next scan. When the stored rules change, it builds another shield in a thread
+and uses the old one meanwhile.
+"""
+
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Annotated
 
+import anyio
 import anyio.to_thread
 
 from gateway.clock import Clock
+from gateway.domain.local_rules import LocalRule
 from gateway.domain.policies import MAX_REASON_CHARS, UNSCANNABLE_RULE, RuleOverride
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.traffic_sums import HOUR_MS
-from gateway.errors import Conflict, InvalidRequest, NotFound
+from gateway.errors import Conflict, InvalidRequest, NotFound, SetupError
 from gateway.field_types import line
+from gateway.log import Log
 from gateway.schema import Bounds, check
 from gateway.services.audit import Audit
 from gateway.services.resource import check_version
 from gateway.shield import Shield
 from gateway.shield.detections import Severity
-from gateway.shield.engine import BUDGET_RULE
-from gateway.shield.rules import Rule
+from gateway.shield.engine import BUDGET_RULE, extended
+from gateway.shield.rules import LOCAL, Rule, RuleError
 from gateway.shield.scoring import MODEL_RULE
 from gateway.spelling import hint
 from gateway.store.authority import AuthorityTransaction
@@ -47,11 +56,15 @@ class WantedOverride:
 
 @dataclass(frozen=True, slots=True)
 class RuleInUse:
-    """A rule of the file, its override, and its matches in the last seven days."""
+    """A rule, its override, and its matches in the last seven days.
+
+    is_stored: an operator's own rule in the database, not in a file.
+    """
 
     rule: Rule
     override: RuleOverride | None
     hits: int = 0
+    is_stored: bool = False
 
     @property
     def enabled(self) -> bool:
@@ -68,46 +81,110 @@ class RuleInUse:
 
 
 class Rules:
-    """The rules of one shield. The edges check who may change them."""
+    """The rules of one shield. The edges check who may change them.
 
-    def __init__(self, *, shield: Shield, store: Store, clock: Clock, audit: Audit) -> None:
-        self._shield = shield
+    base: the rules of the files. shield: the one that scans, which gets the stored rules and the overrides.
+    """
+
+    def __init__(self, *, base: Shield, shield: Shield, store: Store, clock: Clock, audit: Audit, log: Log) -> None:
+        self.base = base
+        self.shield = shield
         self._store = store
         self._clock = clock
         self._audit = audit
-        self._generation = -1
+        self._log = log
+        self._generation = self._followed = -1
+        self._stored: tuple[LocalRule, ...] = ()
+        self._adopted = 0
+        self._last_built: tuple[Sequence[Mapping[str, object]], Shield] = ([], base)
+        self._lock = anyio.Lock()
 
-    def apply(self) -> int:
-        """Apply the overrides in the database to the shield, and return their generation.
+    def apply(self) -> str:
+        """Apply the overrides in the database to the shield, and return a text that changes with the rules in use.
 
         Reads the database only after a change of authority. Raises StoreUnavailable if it cannot.
         """
         generation = self._store.generation.value()
         if generation != self._generation:
-            overrides = self._store.db.read_now(self._store.rule_overrides.all)
-            self._shield.override(
-                disabled=[one.rule for one in overrides if not one.enabled],
-                severities={one.rule: one.severity for one in overrides if one.severity},
-            )
+            self.override(self.shield)
             self._generation = generation
-        return generation
+        return f"{generation}.{self._adopted}"
+
+    def override(self, shield: Shield, without: str | None = None) -> None:
+        """Apply the overrides in the database, and leave out the rule `without`. Raises StoreUnavailable."""
+        overrides = self._store.db.read_now(self._store.rule_overrides.all)
+        shield.override(
+            disabled=[without or "", *(one.rule for one in overrides if not one.enabled)],
+            severities={one.rule: one.severity for one in overrides if one.severity},
+        )
+
+    def built(self, rules: Sequence[Mapping[str, object]]) -> Shield:
+        """Return a shield with the rules of the files and these. Takes about a second, so call it in a thread.
+
+        Raises:
+            RuleError: a rule is wrong.
+        """
+        if self._last_built[0] != rules:
+            self._last_built = rules, extended(self.base, rules)
+            self._last_built[1].ready()
+        return copy(self._last_built[1])
+
+    def load(self) -> None:
+        """Use the stored rules, before the first scan. Blocks.
+
+        Raises:
+            SetupError: a stored rule cannot be used; names it. StoreUnavailable: they cannot be read.
+        """
+        self._use(stored := self._store.db.read_now(self._store.local_rules.all), self._shield_of(stored))
+
+    async def follow(self) -> None:
+        """Use the stored rules as they are now, if they have changed. A rule that cannot be used is logged."""
+        generation = self._store.generation.value()
+        if generation == self._followed:
+            return
+        async with self._lock:
+            stored = await self._store.db.read(self._store.local_rules.all)
+            try:
+                if stored != self._stored:
+                    self._use(stored, await anyio.to_thread.run_sync(self._shield_of, stored))
+            except SetupError as error:
+                self._log.error("rules_refused", reason=error.message)
+            self._followed = generation
+
+    def _shield_of(self, stored: Sequence[LocalRule]) -> Shield:
+        try:
+            return self.built([one.rule for one in stored if one.rule is not None])
+        except RuleError as error:
+            remedy = f"remove it with `rules remove {error.rule}`" if error.rule.startswith(LOCAL) else "remove some"
+            raise SetupError(f"The stored rules cannot be used: {error}. Correct the rule, or {remedy}.") from error
+
+    def _use(self, stored: tuple[LocalRule, ...], shield: Shield) -> None:
+        self.override(shield)
+        self.shield.adopt(shield)
+        self._stored = stored
+        self._adopted += 1
 
     async def list(self) -> tuple[RuleInUse, ...]:
-        """Return all rules, in the order of the file."""
-        rules = await anyio.to_thread.run_sync(tuple, self._shield.rules)  # a large file, read when first asked for
+        """Return all rules, in the order of the files, and then the stored ones."""
+        await self.follow()
+        rules = await anyio.to_thread.run_sync(tuple, self.shield.rules)  # a large file, read when first asked for
+        stored = {one.id for one in self._stored}
         origin, until = self._store.traffic.origin, (self._clock.now_at() // HOUR_MS + 1) * HOUR_MS
 
         def work(tx: Transaction) -> tuple[RuleInUse, ...]:
             overrides = {one.rule: one for one in self._store.rule_overrides.all(tx)}
             sums = self._store.traffic.by_value(tx, "rule", origin=origin, since=until - HITS_MS, until=until)
             hits = {rule: counters.requests for rule, counters in sums.items()}
-            return tuple(RuleInUse(rule, overrides.get(rule.id), hits.get(rule.id, 0)) for rule in rules)
+            return tuple(
+                RuleInUse(rule, overrides.get(rule.id), hits.get(rule.id, 0), rule.id in stored) for rule in rules
+            )
 
         return await self._store.db.read(work)
 
     async def ids(self) -> frozenset[str]:
         """Return the ids that a detection may have: those of the rules, and of detections without a rule."""
-        rules = await anyio.to_thread.run_sync(tuple, self._shield.rules)
+        await self.follow()
+        rules = await anyio.to_thread.run_sync(tuple, self.shield.rules)
         return frozenset({*(rule.id for rule in rules), MODEL_RULE, BUDGET_RULE, UNSCANNABLE_RULE})
 
     async def show(self, rule_id: str) -> RuleInUse:

@@ -5,7 +5,8 @@ A long text is scanned in a thread, so that the event loop keeps answering. What
 A scan depends on the text, its direction, the rules and the categories, and each turn of a conversation repeats all
 turns before it. So the scanner remembers a text without any detection by a keyed digest; it keeps no text. The key is
 random for each process. The owner of a text is part of its digest, so that no response time reveals what somebody else
-sent. So is the generation of the store: after a change of rules or policies, no text is known any more.
+sent. So are the generation of the store and the rules in use: after a change of rules or policies, no text is known any
+more.
 
 The scanner remembers the beginnings of a long text as well. When more follows a known beginning, the scan starts inside
 that beginning, further back than any rule reaches. That distance is counted in visible ASCII characters, because no
@@ -78,11 +79,11 @@ class TextScanner:
             ShieldUnavailable: the shield failed. Shed: no thread was free in time.
         """
         try:
-            generation = self._rules.apply() if self._rules is not None else self._store.generation.value()
+            rules = self._rules.apply() if self._rules is not None else str(self._store.generation.value())
             if not owner:
                 return await self._run(text, direction, policy, is_patient)
             categories = "*" if policy.categories is None else ",".join(sorted(policy.categories))
-            digests = self._clean.digests(text, ends, (owner, direction, categories, str(generation)))
+            digests = self._clean.digests(text, ends, (owner, direction, categories, rules))
             if self._clean.knows(digests[-1]):
                 return nothing_found(policy)
             part = self._clean.unknown_part(text, ends, digests)

@@ -1,7 +1,7 @@
 """Scan a text: its normalized view and every decoded one, rules over each, one detection a rule, one score."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from gateway.shield import decode, unshown
@@ -18,9 +18,10 @@ from gateway.shield.detections import (
 )
 from gateway.shield.disguise import DISGUISES, Disguises
 from gateway.shield.layout import Brief, Layout
+from gateway.shield.local_rules import with_rules, written
 from gateway.shield.matcher import BUDGET, Match, Matcher
 from gateway.shield.normalize import Normalizer, View
-from gateway.shield.rules import LOCAL, Rule, RuleSet
+from gateway.shield.rules import LOCAL, Rule, RuleSet, load_rules, try_rules
 from gateway.shield.scoring import DEFAULT_POLICY, Policy, judge, nothing_found
 from gateway.shield.shapes import Shapes
 from gateway.shield.stream import HELD_POINTS, Openings, StreamScanner
@@ -68,13 +69,34 @@ class _Reading:
         return self._parent.span(*self._decoded.span(start, end))
 
 
-class Shield:
-    """A rule set, ready to scan. Threads may share it; only `override` changes what it finds."""
+@dataclass(slots=True, eq=False)
+class _InUse:
+    """A rule set at work and its overrides. A scan reads one from beginning to end, while `Shield` may get another."""
 
-    __slots__ = (
-        "_briefs", "_disabled", "_disguises", "_matcher", "_model", "_normalizer", "_openings", "_ruleset",
-        "_severities",
-    )  # fmt: skip
+    ruleset: RuleSet
+    matcher: Matcher
+    disguises: Disguises
+    disabled: frozenset[str] = frozenset()
+    severities: Mapping[str, Severity] = field(default_factory=dict)
+    briefs: dict[int, Brief] = field(default_factory=dict)
+    openings: dict[tuple[object, ...], Openings] = field(default_factory=dict)
+
+    def counted(self, number: int, direction: Direction, policy: Policy) -> Brief | None:
+        """Return the rule of a plan as it counts in a direction; None if it does not."""
+        brief = self.briefs.get(number)
+        if brief is None:
+            brief = self.ruleset.layout.rule(number)[0]
+            if brief.id in self.severities:
+                brief = replace(brief, severity=self.severities[brief.id])
+            self.briefs[number] = brief
+        counts = direction in brief.direction and _has(policy, brief.category) and brief.id not in self.disabled
+        return brief if counts else None
+
+
+class Shield:
+    """A rule set, ready to scan. Threads may share it; only `override` and `adopt` change what it finds."""
+
+    __slots__ = ("_in_use", "_model", "_normalizer")
 
     def __init__(
         self,
@@ -89,31 +111,28 @@ class Shield:
         model: what scores the wording of inbound texts, or None for rules alone.
         """
         self._model = model
-        self._ruleset = ruleset
         self._normalizer = Normalizer()
-        self._disguises = Disguises(ruleset.layout.vocabulary)
-        self._matcher = Matcher(ruleset.layout, native=native)
-        self._briefs: dict[int, Brief] = {}
-        self._disabled: frozenset[str] = frozenset()
-        self._severities: Mapping[str, Severity] = {}
-        self._openings: dict[tuple[object, ...], Openings] = {}
+        disguises = Disguises(ruleset.layout.vocabulary)
+        self._in_use = _InUse(ruleset, Matcher(ruleset.layout, native=native), disguises)
 
     def override(self, *, disabled: Collection[str], severities: Mapping[str, Severity]) -> None:
         """From the next scan on, leave out the rules of some ids, and count others as of another severity."""
-        self._disabled = frozenset(disabled)
-        self._severities = dict(severities)
-        self._openings = {}
-        self._briefs = {}  # last: what a scan that is under way still files goes into the old one
+        now = self._in_use
+        self._in_use = _InUse(now.ruleset, now.matcher, now.disguises, frozenset(disabled), dict(severities))
+
+    def adopt(self, other: "Shield") -> None:
+        """From the next scan on, use the rules of another shield, overridden as they are there."""
+        self._in_use = other._in_use
 
     @property
     def rules(self) -> Sequence[Rule]:
         """Every rule, in the file's order."""
-        return self._ruleset.rules
+        return self._in_use.ruleset.rules
 
     @property
     def source(self) -> bytes:
         """The rule file, with local rules merged."""
-        return self._ruleset.rules.source
+        return self._in_use.ruleset.rules.source
 
     @property
     def local_count(self) -> int:
@@ -123,26 +142,27 @@ class Shield:
     @property
     def digest(self) -> str:
         """SHA-256 of the rule file."""
-        return self._ruleset.digest
+        return self._in_use.ruleset.digest
 
     def ready(self) -> None:
         """Do now what the first scan would do: put the words of the rules into the automaton."""
-        self._matcher.ready()
+        self._in_use.matcher.ready()
 
     @property
     def matcher(self) -> str:
         """``native`` or ``python``: which automaton runs."""
-        return self._matcher.kind
+        return self._in_use.matcher.kind
 
     @property
     def layout(self) -> Layout:
         """How its rules are run."""
-        return self._ruleset.layout
+        return self._in_use.ruleset.layout
 
     def counted(self, direction: Direction, policy: Policy) -> Iterator[tuple[int, Brief]]:
         """Yield every rule that counts in a direction, by the number of its first plan, as it counts now."""
-        for number in self.layout.firsts:
-            if (brief := self._counted(number, direction, policy)) is not None:
+        now = self._in_use
+        for number in now.ruleset.layout.firsts:
+            if (brief := now.counted(number, direction, policy)) is not None:
                 yield number, brief
 
     def scan(self, text: str, direction: Direction, policy: Policy = DEFAULT_POLICY) -> ScanResult:
@@ -150,6 +170,7 @@ class Shield:
 
         Does not wait, does not keep the text.
         """
+        now = self._in_use
         places: _Places = {}
         is_cut_short = False
         room = _ROOM_TIMES * len(text) + _ROOM_CHARS
@@ -162,7 +183,7 @@ class Shield:
             if reading.chain:
                 # Letters moved about make secrets of anything: leet alone would turn half of all identifiers into one.
                 # What was decoded or moved about is read again and again: each reading has half the text's budget.
-                matches = self._matcher.scan(
+                matches = now.matcher.scan(
                     view,
                     shapes,
                     direction=direction,
@@ -170,18 +191,18 @@ class Shield:
                     budget=BUDGET // 2,
                 )
             else:
-                matches = self._matcher.scan(view, shapes, direction=direction)
+                matches = now.matcher.scan(view, shapes, direction=direction)
             found, signals, is_short = matches
             is_cut_short |= is_short
             if found:
-                self._keep(places, found, reading, direction, policy)
+                _keep(places, found, reading, now, direction, policy)
             if model is not None:
                 read = model.read(view.text)
                 if closest is None or read.margin > closest[0].margin:
                     closest = read, reading, view
             if len(reading.chain) == _DEEPEST:
                 continue
-            for decoded in self._decoded(reading, shapes, view, signals):
+            for decoded in _decoded(reading, shapes, view, now.disguises, signals):
                 room -= len(decoded.text)
                 if room < 0 or len(readings) == _MOST_READINGS:
                     is_cut_short = True
@@ -206,49 +227,56 @@ class Shield:
             return StreamScanner(None, self._normalizer.normalize, partial(self.scan, direction=Direction.OUTBOUND))
         actions = tuple(sorted(policy.category_actions.items()))
         key = policy.categories, actions, min(policy.block_at, HELD_POINTS)
-        openings = self._openings.get(key)
+        now = self._in_use
+        openings = now.openings.get(key)
         if openings is None:
-            if len(self._openings) >= _MOST_OPENINGS:
-                self._openings = {}
-            counted = lambda number: self._counted(number, Direction.OUTBOUND, policy)  # noqa: E731
-            openings = self._openings[key] = Openings(self.layout, self._matcher, policy, counted)
+            if len(now.openings) >= _MOST_OPENINGS:
+                now.openings = {}
+            counted = lambda number: now.counted(number, Direction.OUTBOUND, policy)  # noqa: E731
+            openings = now.openings[key] = Openings(now.ruleset.layout, now.matcher, policy, counted)
         scan = partial(self.scan, direction=Direction.OUTBOUND, policy=policy)
         return StreamScanner(openings, self._normalizer.normalize, scan)
 
-    def _counted(self, number: int, direction: Direction, policy: Policy) -> Brief | None:
-        """Return the rule of a plan as it counts in a direction; None if it does not."""
-        brief = self._brief(number)
-        counts = direction in brief.direction and _has(policy, brief.category) and brief.id not in self._disabled
-        return brief if counts else None
 
-    def _brief(self, number: int) -> Brief:
-        briefs = self._briefs
-        brief = briefs.get(number)
-        if brief is None:
-            brief = self._ruleset.layout.rule(number)[0]
-            if brief.id in self._severities:
-                brief = replace(brief, severity=self._severities[brief.id])
-            briefs[number] = brief
-        return brief
+def extended(base: Shield, rules: Sequence[Mapping[str, object]]) -> Shield:
+    """Return a shield with the rules of `base` and others. Takes about a second. Raises RuleError."""
+    known = base._in_use.ruleset
+    more = load_rules(with_rules(base.source, rules), known=known)
+    try_rules(more, known, prefix=LOCAL)
+    return Shield(more, model=base._model)
 
-    def _decoded(self, reading: "_Reading", shapes: Shapes, view: View, signals: frozenset[str]) -> list[Decoded]:
-        found = decode.decodings(shapes, view.others) + unshown.readings(shapes)
-        found += self._disguises.readings(shapes, signals, reading.chain)
-        return [decoded for decoded in found if decoded.text != reading.text] if found else found
 
-    def _keep(
-        self,
-        places: _Places,
-        matches: Sequence[Match],
-        reading: "_Reading",
-        direction: Direction,
-        policy: Policy,
-    ) -> None:
-        for match in matches:
-            rule = self._counted(match.rule, direction, policy)
-            if rule is not None:
-                start, end = reading.span(match.start, match.end)
-                places.setdefault(rule, []).append(_Place(start, end, ">".join(reading.chain) or rule.view))
+def trial(base: Shield, rule: Mapping[str, object]) -> Shield:
+    """Return a shield of one rule that reads texts as `base` does. Takes milliseconds. Raises RuleError."""
+    known = base._in_use.ruleset
+    only = load_rules(written(known.rules.tables, [rule]))
+    try_rules(only)
+    one = Shield(only)
+    one._in_use.disguises = Disguises(lambda: known.layout.vocabulary() + only.layout.vocabulary())
+    return one
+
+
+def _decoded(
+    reading: _Reading, shapes: Shapes, view: View, disguises: Disguises, signals: frozenset[str]
+) -> list[Decoded]:
+    found = decode.decodings(shapes, view.others) + unshown.readings(shapes)
+    found += disguises.readings(shapes, signals, reading.chain)
+    return [decoded for decoded in found if decoded.text != reading.text] if found else found
+
+
+def _keep(
+    places: _Places,
+    matches: Sequence[Match],
+    reading: _Reading,
+    now: _InUse,
+    direction: Direction,
+    policy: Policy,
+) -> None:
+    for match in matches:
+        rule = now.counted(match.rule, direction, policy)
+        if rule is not None:
+            start, end = reading.span(match.start, match.end)
+            places.setdefault(rule, []).append(_Place(start, end, ">".join(reading.chain) or rule.view))
 
 
 def _hidden(places: _Places) -> list[_Place]:

@@ -1,4 +1,4 @@
-"""Rule files of an operator's own, merged on top of a whole rule set.
+"""Rules of an operator's own, from files or one by one, merged on top of a whole rule set.
 
 The ids of local rules begin with `local:` and the names of their tables with `local-`, so that no later version of the
 built-in set can clash with them.
@@ -6,7 +6,7 @@ built-in set can clash with them.
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gateway.shield.rules import LOCAL, RuleError, read_document
@@ -37,7 +37,19 @@ def merged(base: bytes, paths: Sequence[str]) -> bytes:
             rules += extra["rules"]
         except RuleError as error:
             raise error.within(path) from error
-    return (json.dumps({"version": 1, "tables": tables, "rules": rules}, ensure_ascii=False, indent=1) + "\n").encode()
+    return written(tables, rules)
+
+
+def with_rules(base: bytes, rules: Sequence[Mapping[str, object]]) -> bytes:
+    """Return a rule file with the rules of `base` followed by others."""
+    document = json.loads(base)
+    return written(document.get("tables", {}), [*document["rules"], *rules])
+
+
+def written(tables: Mapping[str, object], rules: Sequence[Mapping[str, object]]) -> bytes:
+    """Return a rule file."""
+    document = {"version": 1, "tables": tables, "rules": rules}
+    return (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "surrogatepass")
 
 
 def file_of(rule: str, paths: Sequence[str]) -> str:

@@ -33,6 +33,7 @@ from gateway.store.tables import (
     AccessRepository,
     AgentRepository,
     EventOutputRepository,
+    LocalRuleRepository,
     ReportRepository,
     ReportScheduleRepository,
     RiskAcceptanceRepository,
@@ -73,6 +74,7 @@ class Store:
         self.instances = InstanceRepository()
         self.keys = KeyRepository()
         self.leases = LeaseRepository()
+        self.local_rules = LocalRuleRepository()
         self.meta = MetaRepository()
         self.peers = PEERS
         self.policies = POLICIES

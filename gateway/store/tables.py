@@ -7,6 +7,7 @@ from dataclasses import asdict
 from gateway.domain.access_list import MAX_ENTRY_LIMIT, AccessEntry, EntryFilter
 from gateway.domain.agents import AgentRecord
 from gateway.domain.event_outputs import EventOutput
+from gateway.domain.local_rules import LocalRule
 from gateway.domain.paging import MAX_INTEGER
 from gateway.domain.policies import PolicyRecord, RuleOverride
 from gateway.domain.posture import KEPT_RUNS, MAX_RUNS, Check, PosturePoint, TrustAudit
@@ -83,6 +84,30 @@ class EventOutputRepository(Table[EventOutput]):
     def disable(self, tx: Transaction, output_id: str) -> None:
         """Disable an output whose receiver asked for no more events."""
         tx.execute("UPDATE event_outputs SET enabled = 0, version = version + 1 WHERE id = :id", {"id": output_id})
+
+
+class LocalRuleRepository(AuthorityTable[LocalRule]):
+    """Every version of the stored rules. None is changed or removed."""
+
+    def __init__(self) -> None:
+        super().__init__("local_rules", LocalRule)
+
+    def all(self, tx: Transaction) -> tuple[LocalRule, ...]:
+        """Return the newest version of each rule that is not removed, by id."""
+        newest = "(SELECT id, MAX(version) FROM local_rules GROUP BY id)"
+        return self.many(tx, f"WHERE rule IS NOT NULL AND (id, version) IN {newest} ORDER BY id")
+
+    def by_id(self, tx: Transaction, key: str) -> LocalRule | None:
+        newest = next(iter(self.versions(tx, key)), None)
+        return newest if newest is not None and newest.rule is not None else None
+
+    def change(self, tx: AuthorityTransaction, record: LocalRule, **extra: object) -> bool:
+        self.insert(tx, record, **extra)
+        return True
+
+    def versions(self, tx: Transaction, rule_id: str) -> tuple[LocalRule, ...]:
+        """Return the versions of a rule, newest first."""
+        return self.many(tx, "WHERE id = :id ORDER BY version DESC", id=rule_id)
 
 
 class RiskAcceptanceRepository(AuthorityTable[RiskAcceptance]):

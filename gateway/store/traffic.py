@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+from gateway.domain.local_rules import ReplayText
+from gateway.domain.paging import MAX_INTEGER
 from gateway.domain.policies import CapturedText, KeptText
 from gateway.domain.traffic import MAX_TRAFFIC_LIMIT, PRODUCTION, TrafficFilter, TrafficRow
 from gateway.domain.traffic_sums import (
@@ -19,7 +21,7 @@ from gateway.domain.traffic_sums import (
 )
 from gateway.store.database import Row, Transaction
 from gateway.store.filters import Where, found_in, like
-from gateway.store.table import PositionedTable, Table
+from gateway.store.table import PositionedTable, Table, TableReader
 from gateway.strict_json import json_text
 
 
@@ -208,17 +210,43 @@ PRUNE_CAPTURES = """
 """
 
 
+REPLAY = """
+    SELECT traffic_id, captures.direction, mode, text, captured_at, traffic.request_id, api_keys.policy
+      FROM captures
+      JOIN traffic ON traffic.id = captures.traffic_id AND traffic.origin = :origin
+      LEFT JOIN api_keys ON api_keys.id = traffic.principal_id
+     WHERE captured_at >= :since AND captures.expires_at > :now_at
+       AND (captured_at, traffic_id, captures.direction) < (:at, :id, :direction)
+     ORDER BY captured_at DESC, traffic_id DESC, captures.direction DESC
+     LIMIT 100
+"""
+
+
 class CaptureRepository(Table[KeptText]):
     """The table of texts that a policy keeps for a while."""
 
     def __init__(self) -> None:
         super().__init__("captures", KeptText, key="traffic_id", extra=("traffic_id", "captured_at"))
+        self._replayed = TableReader("captures", ReplayText)
 
     def add(self, tx: Transaction, row: TrafficRow, captured: CapturedText) -> None:
         self.insert(tx, captured.kept(row.occurred_at), traffic_id=row.id, captured_at=row.occurred_at)
 
     def of_request(self, tx: Transaction, traffic_id: str, *, now_at: int) -> tuple[KeptText, ...]:
         return self.many(tx, OF_REQUEST, traffic_id=traffic_id, now_at=now_at)
+
+    def replay(
+        self, after: Sequence[ReplayText], window: Mapping[str, object], tx: Transaction
+    ) -> tuple[ReplayText, ...]:
+        """Return up to 100 texts, newest first. after: the last one of the part before, if there is one.
+
+        window: their `origin`, the time `since` which they were captured, and the time `now_at`.
+        """
+        at, row_id, way = (
+            (after[0].captured_at, after[0].traffic_id, after[0].direction) if after else (MAX_INTEGER, "", "")
+        )
+        rows = tx.query(REPLAY, {**window, "at": at, "id": row_id, "direction": way})
+        return tuple(map(self._replayed.record, rows))
 
     def prune(self, tx: Transaction, *, now_at: int, before: int, limit: int) -> int:
         """Delete some texts that have expired, or are older than any row of traffic may be, and return how many."""

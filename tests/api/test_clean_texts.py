@@ -3,7 +3,7 @@
 import io
 import json
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -85,9 +85,9 @@ class Site:
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
     settings = Settings(data_dir=":memory:", rbac_enabled=False)
-    shield = CountingShield()
     async with open_lasting(settings, log=Log(io.StringIO(), SystemClock())) as lasting:
-        yield Site(Gateway(settings, shield, lasting, Client()), shield)
+        gateway = Gateway(settings, CountingShield(), lasting, Client())
+        yield Site(gateway, cast(CountingShield, gateway.shield))
 
 
 async def test_a_clean_text_is_scanned_once_and_answered_and_recorded_every_time(site: Site) -> None:

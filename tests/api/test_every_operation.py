@@ -15,7 +15,7 @@ from gateway.schema import json_schema
 # What a signed-in user may ask whatever the role: about oneself. The feed leaves out what the role may not read.
 OF_ONESELF = {"auth.login", "auth.session", "auth.logout", "auth.password", "feed"}
 # Asked by POST since they take a text, and change nothing.
-READING_POSTS = {"shield.try", "shield.rehearse"}
+READING_POSTS = {"shield.try", "shield.rehearse", "shield.rules.try"}
 WITH_SESSION = [row for row in INTERNAL_OPERATIONS if row.door is Door.SESSION]
 
 

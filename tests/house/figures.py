@@ -21,7 +21,7 @@ from house.source import ROOT, Source, sources
 LIMITS = {
     "lines without shield": (41_500, 43_000),
     "files without shield": (280, 280),
-    "lines of shield": (6_390, 6_500),
+    "lines of shield": (6_430, 6_500),
     "files of shield": (34, 34),
     "median lines of a file without shield": (137, 130),
     "p95 lines of a function": (27, 30),

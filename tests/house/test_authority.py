@@ -10,6 +10,7 @@ TABLES = {
     "access_entries",
     "api_keys",
     "budgets",
+    "local_rules",
     "policies",
     "providers",
     "risk_acceptances",

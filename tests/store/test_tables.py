@@ -20,6 +20,7 @@ from gateway.domain.budgets import Budget
 from gateway.domain.event_outputs import EventOutput
 from gateway.domain.fleet import Heartbeat, Peer
 from gateway.domain.keys import KeyRecord
+from gateway.domain.local_rules import LocalRule
 from gateway.domain.policies import CapturedText, KeptText, PolicyRecord, RuleOverride
 from gateway.domain.posture import PosturePoint, TrustAudit
 from gateway.domain.principals import Role
@@ -65,6 +66,7 @@ ROWS: Mapping[type, tuple[Write, Read, Mapping[str, object]]] = {
     KeptText: (keep_text, lambda s, tx, one: s.captures.of_request(tx, "trf_1", now_at=0)[0], {}),
     KeyRecord: (lambda s, tx, one: s.keys.insert(tx, one), lambda s, tx, one: s.keys.by_id(tx, one.id), {}),
     Peer: (lambda s, tx, one: s.peers.insert(tx, one), lambda s, tx, one: s.peers.all(tx)[0], {}),
+    LocalRule: (lambda s, tx, one: s.local_rules.insert(tx, one), lambda s, tx, one: s.local_rules.all(tx)[0], {}),
     PolicyRecord: (lambda s, tx, one: s.policies.insert(tx, one), lambda s, tx, one: s.policies.find(tx, one.id), {}),
     PosturePoint: (lambda s, tx, one: s.trust_audits.insert_point(tx, one), lambda s, tx, one: s.trust_audits.points(tx, since=0)[0], {}),
     Provider: (lambda s, tx, one: s.providers.insert(tx, one), lambda s, tx, one: s.providers.find(tx, one.id), {"origin": "record"}),
