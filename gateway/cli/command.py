@@ -19,6 +19,7 @@ from gateway.clock import SystemClock
 from gateway.domain.principals import RequestContext
 from gateway.log import Log
 from gateway.settings import Settings
+from gateway.shield import Shield
 
 OK, FOUND, FAILED = 0, 1, 2
 CLOSING_SECONDS = 15.0
@@ -113,6 +114,17 @@ def with_gateway(
             return await work(cast(Gateway, gateway))
 
     return anyio.run(run)
+
+
+def shield_in_use(options: argparse.Namespace, config: Settings) -> Shield:
+    """Return the shield of the settings, with the stored rules where there is a database."""
+
+    async def work(gateway: Gateway) -> Shield:
+        return gateway.shield
+
+    if not compose.has_database(config):
+        return compose.load_shield(config.rules, config.rules_extra)
+    return with_gateway(options, work)
 
 
 def warn_of_rules(gateway: Gateway) -> None:

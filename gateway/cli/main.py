@@ -25,6 +25,7 @@ _FILES = {
     "observe": ("traffic", "agents", "posture", "settings", "outputs"),
     "rules": ("rules",),
     "rules_files": ("rules",),
+    "rules_stored": ("rules",),
     "documents": ("audit", "report", "incidents"),
     "upkeep": ("trust-audit", "version", "doctor", "health", "docs", "openapi", "verify"),
     "data_folder": ("backup", "restore", "demo-data"),
@@ -45,7 +46,7 @@ _NOUNS = {
     "posture": "How well this gateway is set up, and how much it is attacked.",
     "settings": "Settings, and those that can change at run time.",
     "outputs": "Event outputs: webhooks, syslog and files.",
-    "rules": "Rules of the shield: check, test, import and compare them.",
+    "rules": "Rules of the shield: check, test and compare them, and store your own.",
     "audit": "The audit log: verify its hash chain, export its events.",
 }
 

@@ -16,6 +16,7 @@ from gateway.cli.command import (
     command,
     context,
     load_settings,
+    shield_in_use,
     shown,
     table,
     with_gateway,
@@ -25,7 +26,7 @@ from gateway.clock import SystemClock
 from gateway.domain.principals import local
 from gateway.errors import SetupError
 from gateway.services.shield_tests import RunShieldTests
-from gateway.settings import parse_toml
+from gateway.settings import Settings, parse_toml
 from gateway.shield import Shield
 from gateway.shield.suite import ExampleReport, SuiteReport, run_examples, run_suite
 from gateway.strict_json import write_time
@@ -57,7 +58,7 @@ def _check(options: argparse.Namespace, console: Console) -> int:
 @command("rules list", "List the rules.", "--json", _FILE, _EXTRA, has_json=True)
 def _list_rules(options: argparse.Namespace, console: Console) -> int:
     settings = load_settings(options)
-    rules = compose.load_shield(options.file or settings.rules, settings.rules_extra).rules
+    rules = _shield(options, settings).rules
     if options.json:
         console.print_json(
             [
@@ -86,7 +87,7 @@ def _list_rules(options: argparse.Namespace, console: Console) -> int:
 def _test(options: argparse.Namespace, console: Console) -> int:
     settings = load_settings(options)
     source = options.file or settings.rules
-    scanner = compose.load_shield(source, settings.rules_extra)
+    scanner = _shield(options, settings)
     path = Path(options.baseline) if options.baseline else Path(settings.data_dir, BASELINE)
     runs = _read_runs(path, is_named=bool(options.baseline))
     clock = SystemClock()
@@ -113,6 +114,11 @@ def _test(options: argparse.Namespace, console: Console) -> int:
         if options.unexercised:
             console.print("\n".join(("NEVER EXERCISED", *now["unexercised"])))
     return FOUND if now["failing"] or (change and change["worse"]) else OK
+
+
+def _shield(options: argparse.Namespace, settings: Settings) -> Shield:
+    """Return the shield of the file that was named, or the one in use."""
+    return compose.load_shield(options.file, settings.rules_extra) if options.file else shield_in_use(options, settings)
 
 
 async def _run_recorded(gateway: Gateway) -> SuiteReport:

@@ -6,8 +6,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from gateway import compose
-from gateway.cli.command import FOUND, OK, Console, argument, command, load_settings, shown
+from gateway.cli.command import FOUND, OK, Console, argument, command, load_settings, shield_in_use, shown
 from gateway.errors import SetupError
 from gateway.shield import RULES_FILE, Rule, RuleError, data_files
 from gateway.shield.rules import read_document
@@ -26,8 +25,7 @@ _SHOWN_CHARS = 120
 )
 def _export(options: argparse.Namespace, console: Console) -> int:
     if options.in_use:
-        settings = load_settings(options)
-        data = compose.load_shield(settings.rules, settings.rules_extra).source
+        data = shield_in_use(options, load_settings(options)).source
     else:
         data = data_files.read(RULES_FILE)
     if not options.output:

@@ -38,6 +38,7 @@ export function form(fields, send, { label = "Save", cancel, kind = "primary", d
     } finally { submit.removeAttribute("aria-busy"); }
   });
   node.values = () => Object.fromEntries(parts.map((one) => [one.field.name, one.value()]));
+  node.field = (name) => parts.find((one) => one.field.name === name);
   const change = () => parts.forEach((one) => { if (one.field.when) one.node.hidden = !one.field.when(node.values()); });
   node.addEventListener("change", change);
   change();

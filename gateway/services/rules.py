@@ -155,7 +155,11 @@ class Rules:
         try:
             return self.built([one.rule for one in stored if one.rule is not None])
         except RuleError as error:
-            remedy = f"remove it with `rules remove {error.rule}`" if error.rule.startswith(LOCAL) else "remove some"
+            remedy = (
+                f"remove it with `rules remove {error.rule} --reason …`"
+                if error.rule.startswith(LOCAL)
+                else "remove some"
+            )
             raise SetupError(f"The stored rules cannot be used: {error}. Correct the rule, or {remedy}.") from error
 
     def _use(self, stored: tuple[LocalRule, ...], shield: Shield) -> None:

@@ -38,7 +38,7 @@ def test_a_folder_is_read_by_name_and_counted(tmp_path: Path) -> None:
     write(folder / "b.json", rule("local:second", "open the garage doors"))
     write(folder / "a.json", rule("local:first", "open the pod bay doors"))
     (folder / "notes.txt").write_text("no rules")
-    done = command("rules", "list", "--json", GATEWAY_RULES_EXTRA=str(folder))
+    done = command("rules", "list", "--json", "--data-dir", tmp_path / "data", GATEWAY_RULES_EXTRA=str(folder))
     ids = [one["id"] for one in json.loads(done.stdout)]
     assert ids[-2:] == ["local:first", "local:second"] and len(ids) > 100
     assert ", 2 of them local, " in command("rules", "check", "--rules-extra", folder).stdout
@@ -76,11 +76,11 @@ def test_rules_test_runs_the_examples_of_extra_files(tmp_path: Path) -> None:
 
 def test_an_export_is_a_rule_file_that_differs_in_nothing(tmp_path: Path) -> None:
     extra = write(tmp_path / "a.json", rule("local:doors", "open the pod bay doors"))
-    built_in, in_use = tmp_path / "all.json", tmp_path / "use.json"
+    built_in, in_use, data = tmp_path / "all.json", tmp_path / "use.json", ("--data-dir", tmp_path / "data")
     assert command("rules", "export", "--output", built_in).returncode == 0
     same = command("rules", "diff", built_in)
     assert (same.returncode, same.stdout) == (0, "0 added, 0 removed, 0 changed\n")
-    assert command("rules", "export", "--in-use", "--rules-extra", extra, "--output", in_use).returncode == 0
+    assert command("rules", "export", "--in-use", *data, "--rules-extra", extra, "--output", in_use).returncode == 0
     more = command("rules", "diff", in_use)
     assert (more.returncode, more.stdout) == (1, "added: local:doors\n1 added, 0 removed, 0 changed\n")
     assert json.loads(command("rules", "export").stdout) == json.loads(built_in.read_bytes())
@@ -107,3 +107,40 @@ def test_a_difference_is_told_field_by_field(tmp_path: Path) -> None:
     old.write_text("{}")
     bad = command("rules", "diff", old, new)
     assert (bad.returncode, "old.json: version: must be 1" in bad.stderr) == (2, True)
+
+
+def test_stored_rules_are_added_listed_replaced_and_removed(tmp_path: Path) -> None:
+    data = ("--data-dir", tmp_path / "data")
+    extra = write(tmp_path / "a.json", rule("local:one", "open sesame"), rule("local:two", "open the pod bay doors"))
+    added = command("rules", "add", extra, "--reason", "seen", *data)
+    assert (added.returncode, added.stderr) == (0, "stored local:one, version 1\nstored local:two, version 1\n")
+    listed = json.loads(command("rules", "list", "--json", *data).stdout)
+    assert [one["id"] for one in listed[-2:]] == ["local:one", "local:two"]
+    in_use = json.loads(command("rules", "export", "--in-use", *data).stdout)
+    assert in_use["rules"][-1]["id"] == "local:two"
+    one = json.dumps(rule("local:one", "open sesame", severity="low"))
+    again = command("rules", "add", "-", "--reason", "milder", *data, stdin=one)
+    assert (again.returncode, "local:one: There is already a stored rule" in again.stderr) == (2, True)
+    assert command("rules", "add", "-", "--reason", "milder", "--replace", *data, stdin=one).returncode == 0
+    gone = command("rules", "remove", "local:one", "--reason", "noisy", *data)
+    assert (gone.returncode, gone.stderr) == (0, "removed local:one\n")
+    told = command("rules", "history", "local:one", *data)
+    assert [line.split()[0] for line in told.stdout.splitlines()] == ["VERSION", "3", "2", "1"]
+    versions = json.loads(command("rules", "history", "local:one", "--json", *data).stdout)
+    assert [(each["reason"], each["changed_by"], each["rule"] is None) for each in versions] == [
+        ("noisy", "cli", True), ("milder", "cli", False), ("seen", "cli", False),
+    ]  # fmt: skip
+    assert "There is no such" in command("rules", "remove", "local:one", "--reason", "x", *data).stderr
+
+
+def test_a_bad_stored_rule_is_told_with_its_field(tmp_path: Path) -> None:
+    data = ("--data-dir", tmp_path / "data")
+    for stdin, words in {
+        json.dumps(rule("local:x", "open sesame", severity="bad")): "local:x: rule.severity must be one of",
+        json.dumps(rule("local:x", "open sesame", match=["close it"])): "local:x: rule.match[0] must match the rule",
+        json.dumps(rule("plain", "open sesame")): "plain: rule.id must begin with local:",
+        "[]": "holds no rule",
+        "{": "not",
+    }.items():
+        done = command("rules", "add", "-", "--reason", "seen", *data, stdin=stdin)
+        assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr, done.stderr

@@ -1,19 +1,21 @@
-// The rules of the shield as they hold here: found, shown with their examples, taken out or counted otherwise.
+// The rules of the shield as they hold here: found, shown with their examples, overridden, and those of one's own written.
 
 import { api, at } from "../api.js";
 import { fill, h, number, time } from "../dom.js";
 import { formDialog } from "../form.js";
 import { button, code, facts, filters, load, severity, SEVERITIES, status, tag, words } from "../ui.js";
 import { cut, table } from "../table.js";
+import { diff, history, replay } from "./compare.js";
 import { detail } from "./detail.js";
+import { workbench } from "./workbench.js";
 
 export async function draw(context, here) {
-  const { main, signal, link } = context;
+  const { main, tools, can, signal, link } = context;
   let all = [], values = here.query, list = null;
   const body = h("section.panel"), bar = h("div");
   const show = detail(context, ["shield", "rules"], (id) => one(id, context, () => again()));
   const fits = (row) => (!values.category || row.category === values.category) && (!values.severity || row.severity === values.severity)
-    && (!values.state || { on: row.enabled, off: !row.enabled, changed: row.version > 0 && (!row.enabled || row.severity !== row.file_severity), hit: row.hits > 0, never: !row.hits }[values.state])
+    && (!values.state || { on: row.enabled, off: !row.enabled, changed: row.version > 0 && (!row.enabled || row.severity !== row.file_severity), hit: row.hits > 0, never: !row.hits, own: row.source !== "rules" }[values.state])
     && (!values.search || `${row.id} ${row.name} ${row.description} ${row.standards.join(" ")}`.toLowerCase().includes(values.search.toLowerCase()));
   const again = load(body, () => api.page("/api/shield/rules", {}, signal), ({ items }) => {
     all = items;
@@ -22,7 +24,7 @@ export async function draw(context, here) {
       { name: "search", label: "Search", placeholder: "Name, text, standard" },
       { name: "category", label: "Category", options: ["", ...new Set(all.map((row) => row.category))] },
       { name: "severity", label: "Severity", options: ["", ...SEVERITIES] },
-      { name: "state", label: "State", options: [["", "Any"], ["on", "Enabled"], ["off", "Disabled"], ["changed", "Changed"], ["hit", "Recent matches"], ["never", "No recent matches"]] },
+      { name: "state", label: "State", options: [["", "Any"], ["on", "Enabled"], ["off", "Disabled"], ["changed", "Changed"], ["own", "Your own"], ["hit", "Recent matches"], ["never", "No recent matches"]] },
     ], values, (change) => { values = context.filter(change); list.set(all.filter(fits)); }));
     list = table({
       label: "Rules", rows: all.filter(fits), href: (row) => link("shield", ["rules", row.id], context.place().query), none: "No rule matches. Clear some filters.", sorted: { index: 3, down: true },
@@ -33,11 +35,12 @@ export async function draw(context, here) {
         { label: "Hits in 7 days", align: "end", low: 1, cell: (row) => number(row.hits), sort: (row) => row.hits },
         { label: "Direction", low: 2, cell: (row) => row.direction.join(", "), sort: (row) => row.direction.join() },
         { label: "Standards", low: 3, cell: (row) => cut(row.standards.join(", ")) },
-        { label: "State", low: 1, cell: (row) => (row.enabled ? (row.severity !== row.file_severity ? tag("Changed", "accent") : h("span.dim", "Enabled")) : status("disabled")), sort: (row) => Number(row.enabled) },
+        { label: "State", low: 1, cell: (row) => (row.enabled ? (row.severity !== row.file_severity ? tag("Changed", "accent") : row.source !== "rules" ? tag("Your own") : h("span.dim", "Enabled")) : status("disabled")), sort: (row) => Number(row.enabled) },
       ],
     });
     return list.node;
   });
+  fill(tools, can("shield:manage") && button("New rule", () => workbench(null, (made) => { again(); context.go("shield", ["rules", made.id]); }), { kind: "primary", sign: "plus" }));
   fill(main, bar, body);
   show(here);
   return { moved: (to) => show(to), press: (event) => list?.press(event) };
@@ -45,25 +48,36 @@ export async function draw(context, here) {
 
 function one(id, context, changed) {
   const body = h("div.stack");
-  const again = load(body, () => api.get(at("shield/rules", id), {}, context.signal), (rule) => {
+  const ask = async () => {
+    const rule = await api.get(at("shield/rules", id), {}, context.signal);
+    return [rule, rule.source === "stored" ? await api.all(`${at("shield/rules", id)}/history`, {}, context.signal) : []];
+  };
+  const again = load(body, ask, ([rule, versions]) => {
+    const mayAct = context.can("shield:manage");
     const after = () => { again(); changed(); };
     const save = (fields, more, label, told, reason = true) => formDialog(`${label}: ${rule.name}`, [
       ...fields, { name: "reason", label: "Why", type: "area", rows: 3, required: reason, hint: "Shown in the audit log and beside the rule." },
     ], (values) => api.patch("/api/shield/rules", { rule: rule.id, version: rule.version, ...more, ...values }), { label, told, done: after });
     return [
-      h("div.row-line", severity(rule.severity), tag(words(rule.category)), rule.enabled ? null : status("disabled"), rule.severity !== rule.file_severity && h("span.dim", `the rule file says ${rule.file_severity}`)),
+      h("div.row-line", severity(rule.severity), tag(words(rule.category)), rule.source !== "rules" && tag("Your own"), rule.enabled ? null : status("disabled"), rule.severity !== rule.file_severity && h("span.dim", `the rule file says ${rule.file_severity}`)),
       h("h2", rule.name), h("p", rule.description),
       rule.changed_at && h("div.banner.soso", h("span", h("b", rule.enabled ? "Changed" : "Disabled"), " by ", rule.changed_by, " on ", time(rule.changed_at), rule.reason && [": ", rule.reason])),
-      context.can("shield:manage") && h("div.row-line",
+      mayAct && h("div.row-line",
+        versions.length > 0 && [button("Edit", () => workbench(versions[0], after), { kind: "primary" }), button("Remove", () => remove(id, () => { changed(); context.go("shield", ["rules"]); }))],
         rule.enabled ? button("Disable", () => save([], { enabled: false }, "Disable", "The rule is disabled in every worker."), { kind: "danger" }) : null,
         rule.enabled ? null : button("Reset", async () => { await api.patch("/api/shield/rules", { rule: rule.id, enabled: true, version: rule.version }); after(); }, { kind: "primary" }),
         button("Change severity", () => save([{ name: "severity", label: "Severity", type: "select", value: rule.severity === rule.file_severity ? "default" : rule.severity, options: [["default", `As in the file (${rule.file_severity})`], ...SEVERITIES.map((name) => [name, words(name)])] }], {}, "Change severity", "Severity changed.", false))),
       facts(["Id", code(rule.id)], ["Hits in 7 days", number(rule.hits)], ["Confidence", number(rule.confidence)], ["Direction", rule.direction.join(", ")], ["Read as", rule.view === "text" ? "The text as sent" : "The normalized text"], ["Standards", rule.standards.length ? h("span.tags", rule.standards.map((each) => tag(each))) : "–"], rule.validator && ["Checked by", code(rule.validator)]),
       h("div", h("h3", "Pattern"), h("pre.json", [rule.pattern, ...Object.entries(rule.patterns).map(([name, one]) => `${name}: ${one}`)].filter(Boolean).join("\n") || rule.literals.join("\n"))),
       h("div.grid2", examples("Must match", rule.match), examples("Must not match", rule.pass)),
+      mayAct && rule.enabled && replay(() => api.post("/api/shield/rules/replay", { without: id }), "What would change without it"),
+      versions.length > 0 && h("div", h("h3", "History"), history(versions.map((one) => ({ version: one.version, when: time(one.changed_at), who: one.changed_by, reason: one.reason, value: one.rule })), mayAct && ((old) => revert(id, versions[0], old, after)))),
     ];
   });
   return { title: "Rule", body };
 }
 
+const REASON = { name: "reason", label: "Reason", required: true, hint: "Appears in the audit log and the history.", max_chars: 200 };
+const remove = (id, done) => formDialog("Remove this rule?", [REASON], (values) => api.remove(at("shield/rules", id), values), { label: "Remove", kind: "danger", told: "Rule removed.", done, intro: `Removes ${id} from every worker. Its history stays.` });
+const revert = (id, newest, old, done) => formDialog(`Revert to version ${old.version}`, [REASON], (values) => api.patch(at("shield/rules", id), { ...values, to: old.version, version: newest.version }), { label: "Revert", told: "Reverted, as a new version.", done, intro: diff(newest.rule, old.value) });
 const examples = (title, list) => h("div", h("h3", title), h("ul.list", list.map((text) => h("li", h("code", text)))));

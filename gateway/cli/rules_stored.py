@@ -1,0 +1,104 @@
+"""`rules add|remove|history`: the rules of one's own in the database, which every process uses."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from gateway.app import Gateway, Lasting
+from gateway.cli.command import OK, Console, argument, command, context, shown, table, with_gateway
+from gateway.domain.local_rules import LocalRule
+from gateway.domain.principals import local
+from gateway.errors import Conflict, InvalidRequest, SetupError
+from gateway.schema import encode
+from gateway.services.local_rules import ChangedRule, LocalRules, NewRule, RemoveRule
+from gateway.strict_json import read_json, write_time
+
+_REASON = argument("--reason", required=True, help="why, for readers of the audit log")
+_ID = argument("id", metavar="ID", help="id of the rule, such as local:code-names")
+
+
+@command(
+    "rules add",
+    "Store rules of your own, which every process uses without a reload.",
+    "my.json --reason 'seen in tickets'",
+    argument("file", metavar="FILE", help="a rule, or a rule file; - reads stdin"),
+    _REASON,
+    argument("--replace", action="store_true", help="store a new version of a rule that is there already"),
+)
+def _add(options: argparse.Namespace, console: Console) -> int:
+    rules = _read(options.file, console)
+
+    async def work(gateway: Gateway) -> int:
+        service, who, about = gateway.local_rules, local("cli"), context(gateway)
+        there = {one.id for one in await service.list()}
+        for rule in rules:
+            name = str(rule.get("id"))
+            try:
+                if options.replace and name in there:
+                    stored = await service.change(who, name, ChangedRule(rule=rule, reason=options.reason), about)
+                else:
+                    stored = await service.create(who, NewRule(rule=rule, reason=options.reason), about)
+            except (InvalidRequest, Conflict) as error:
+                raise SetupError(f"{shown(name)}: {error.message}") from error
+            console.note(f"stored {stored.id}, version {stored.version}")
+        return OK
+
+    return with_gateway(options, work)
+
+
+@command(
+    "rules remove",
+    "Remove a rule of your own. Works while a stored rule stops the start.",
+    "local:code-names --reason 'too noisy'",
+    _ID,
+    _REASON,
+)
+def _remove(options: argparse.Namespace, console: Console) -> int:
+    async def work(lasting: Lasting) -> LocalRule:
+        wanted = RemoveRule(id=options.id, reason=options.reason)
+        return await _service(lasting).remove(local("cli"), wanted, context(lasting))  # type: ignore[arg-type]
+
+    console.note(f"removed {with_gateway(options, work, needs_rules=False).id}")
+    return OK
+
+
+@command(
+    "rules history", "List the versions of a rule of your own, newest first.", "local:code-names", _ID, has_json=True
+)
+def _history(options: argparse.Namespace, console: Console) -> int:
+    async def work(lasting: Lasting) -> tuple[LocalRule, ...]:
+        return await _service(lasting).history(options.id)
+
+    versions = with_gateway(options, work, needs_rules=False)
+    if options.json:
+        console.print_json([encode(one) for one in versions])
+        return OK
+    rows = [
+        (
+            str(one.version),
+            write_time(one.changed_at),
+            shown(one.changed_by),
+            "-" if one.rule else "yes",
+            shown(one.reason),
+        )
+        for one in versions
+    ]
+    console.print(table(rows, ("VERSION", "CHANGED AT", "BY", "REMOVED", "REASON")))
+    return OK
+
+
+def _service(lasting: Lasting) -> LocalRules:
+    """Return the service without the rules in use, which a broken rule would not let load."""
+    return LocalRules(store=lasting.store, clock=lasting.clock, ids=lasting.ids, audit=lasting.audit, rules=None)
+
+
+def _read(path: str, console: Console) -> list[dict[str, Any]]:
+    raw = console.stdin.read() if path == "-" else Path(path).read_bytes()
+    document = read_json(raw)
+    rules = document.get("rules", [document]) if isinstance(document, dict) else None
+    if not isinstance(rules, list) or not rules or not all(isinstance(rule, dict) for rule in rules):
+        raise SetupError(f"{shown(path)} holds no rule: write one rule as a JSON object, or a rule file.")
+    return rules
+
+
+COMMANDS = (_add, _remove, _history)
