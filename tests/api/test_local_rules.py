@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from gateway.domain.local_rules import LocalRule
 from gateway.errors import SetupError
+from gateway.store.authority import AuthorityTransaction
 
 DOORS = "open the garage doors"
 REASON = "seen in our tickets"
@@ -65,6 +67,23 @@ async def test_a_clean_text_is_scanned_again_by_a_new_rule(site: Any) -> None:
         assert found["data"]["verdict"] == wanted
         if wanted == "ALLOW":
             await store(site)
+
+
+async def test_a_text_that_was_clean_until_the_rules_were_built_again_is_scanned_again(site: Any, attack: str) -> None:
+    gateway, key = site.gateway, await site.key("shield:scan")
+    off = {"rule": "say-please", "enabled": False, "reason": "noisy"}
+    assert (await site.ask("PATCH", "/api/shield/rules", off))["status"] == 200
+
+    def by_another_process(tx: AuthorityTransaction) -> None:
+        gateway.store.local_rules.insert(tx, LocalRule("local:garage", 1, draft(), REASON, 0, "ann"))
+        gateway.audit.append_change(tx, "local_rule_created", None, None, "local_rule", "local:garage")
+
+    await gateway.audit.commit_authority(by_another_process)
+    for wanted in ("ALLOW", "BLOCK"):
+        found = await site.ask("POST", "/api/v1/shield/scan", {"text": DOORS}, key=key)
+        assert found["data"]["verdict"] == wanted
+        await gateway.rules.follow()
+    assert await verdict(site, attack) == "ALLOW", "an override is of the new rules as well"
 
 
 async def test_a_rule_is_changed_reverted_and_removed_and_every_version_stays(site: Any) -> None:
