@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -277,3 +278,12 @@ async def test_a_replay_that_runs_out_of_time_says_so(site: Any, monkeypatch: py
 async def test_a_bad_replay_is_told_its_field(site: Any, body: object, status: int, param: str) -> None:
     answer = await site.ask("POST", "/api/shield/rules/replay", body)
     assert (answer["status"], answer["error"]["param"]) == (status, param)
+
+
+async def test_the_risk_of_a_stored_rule_is_accepted_as_that_of_any_other(site: Any) -> None:
+    await store(site)
+    until = datetime.now(UTC) + timedelta(days=1)
+    risk = {"scope": "rule", "rule": "local:garage", "reason": "a test", "until": until.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    made = await site.ask("POST", "/api/risk-acceptances", risk)
+    assert made["status"] == 201, made
+    assert await verdict(site) == "ALLOW"
