@@ -171,3 +171,13 @@ def test_a_policy_shows_its_changes_keys_and_history_and_is_reverted(opened: Cal
     send(page, {})
     assert (newest(site, one)["block_score"], newest(site, one)["version"]) == (60, 3)
     page.check()
+
+
+def test_the_audit_log_says_who_stored_which_rule(opened: Callable[..., Page], site: Site) -> None:
+    rule = {"id": "local:told", "name": "Told", "category": "injection", "severity": "low", "confidence": 0.9,
+            "description": "Made up.", "direction": ["inbound"], "literals": ["raise the anchor"],
+            "match": ["raise the anchor"], "pass": ["hello"]}  # fmt: skip
+    assert site.ask("POST", "/api/shield/rules", {"rule": rule, "reason": "seen"}).status == 201
+    page = opened("audit?action=local_rule_created")
+    page.wait("document.querySelector('tbody').textContent.includes('admin created the rule local:told')")
+    page.check()

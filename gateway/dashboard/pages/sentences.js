@@ -3,10 +3,10 @@
 import { h } from "../dom.js";
 import { words } from "../ui.js";
 
-const PLACES = { alert: ["alerts"], api_key: ["keys"], agent: ["agents"], incident: ["incidents"], request: ["traffic"], rule: ["shield", "rules"], policy: ["shield", "policies"], risk_acceptance: ["shield", "acceptances"], user: ["settings", "users"], session: ["settings", "sessions"], provider: ["settings", "providers"], access_entry: ["settings", "access"], event_output: ["settings", "outputs"], setting: ["settings", "options"], budget: ["cost"], report: ["audit", "reports"], report_schedule: ["audit", "reports"], trust_audit: ["posture"], security_scan: ["posture", "scans"], peer: ["fleet"] };
-const WHOLE = ["alert", "api_key", "agent", "incident", "request", "rule"]; // their pages open one of them
+const PLACES = { alert: ["alerts"], api_key: ["keys"], agent: ["agents"], incident: ["incidents"], request: ["traffic"], rule: ["shield", "rules"], local_rule: ["shield", "rules"], policy: ["shield", "policies"], risk_acceptance: ["shield", "acceptances"], user: ["settings", "users"], session: ["settings", "sessions"], provider: ["settings", "providers"], access_entry: ["settings", "access"], event_output: ["settings", "outputs"], setting: ["settings", "options"], budget: ["cost"], report: ["audit", "reports"], report_schedule: ["audit", "reports"], trust_audit: ["posture"], security_scan: ["posture", "scans"], peer: ["fleet"] };
+const WHOLE = ["alert", "api_key", "agent", "incident", "request", "rule", "local_rule"]; // their pages open one of them
 const VERBS = { created: "created", changed: "changed", removed: "removed", revoked: "revoked", rotated: "rotated", approved: "approved", declined: "declined", blocked: "blocked", unblocked: "unblocked", retired: "retired", registered: "registered", imported: "imported", exported: "exported", acknowledged: "acknowledged", investigating: "investigates", resolved: "resolved", reopened: "reopened", suppressed: "suppressed", false_positive: "marked as harmless", disabled: "disabled", enabled: "enabled", ended: "ended", verified: "verified", refused: "was refused", run: "ran", reset: "reset", overridden: "overrode", tested: "tested", sent: "sent" };
-const NOUNS = { api_key: "key", risk_acceptance: "risk acceptance", access_entry: "access entry" };
+const NOUNS = { api_key: "key", risk_acceptance: "risk acceptance", access_entry: "access entry", local_rule: "rule" };
 
 const name = (event) => { const from = event.after || event.before || {}, found = from.name ?? from.username ?? from.rule ?? event.details?.name ?? from.value; return typeof found === "string" && !/^[a-z]{2,3}_[0-9A-Z]{26}$/.test(found) ? found : null; };
 const rules = (event) => [...new Set((event.details?.detections || [event.details?.inbound, event.details?.outbound].flatMap((one) => one?.detections || [])).map((one) => one.rule))].slice(0, 3).join(", ");
@@ -35,7 +35,7 @@ function thing(event) {
   const type = event.resource_type;
   if (!type) return "";
   const noun = `the ${NOUNS[type] || words(type).toLowerCase()}`, place = PLACES[type], id = event.resource_id;
-  const text = [noun, name(event) ? [" ", h("b", name(event))] : type === "rule" && id ? [" ", h("b", id)] : ""];
+  const text = [noun, name(event) ? [" ", h("b", name(event))] : type.endsWith("rule") && id ? [" ", h("b", id)] : ""];
   return place ? h("a", { href: `#/${[...place, ...(WHOLE.includes(type) && id ? [encodeURIComponent(id)] : [])].join("/")}` }, text) : text;
 }
 
