@@ -6,8 +6,8 @@ from gateway.api.paths import V2, model_id
 from gateway.api.reading import LARGE_BYTES, read_body
 from gateway.api.responses import JSON, Headers, error_response, json_response
 from gateway.app import Gateway
-from gateway.domain.principals import Principal, RequestContext
-from gateway.errors import GatewayError, NotFound, error_shape, status_of
+from gateway.domain.principals import Permission, Principal, RequestContext, Scope
+from gateway.errors import GatewayError, NotFound, PermissionDenied, error_shape, status_of
 from gateway.http.messages import Request, Response
 from gateway.http.sse import KEEP_ALIVE, SSE_HEADERS, render_event
 from gateway.llm.base import ChatRequest, UpstreamFault, UpstreamRefused
@@ -35,7 +35,24 @@ class ChatEdge:
 
     async def try_out(self, request: Request, who: Principal, context: RequestContext, command: TriedAs) -> Response:
         """Complete a chat that a user tries, of which only costs and an audit event are recorded."""
-        tried = await tried_as(who, command, policies=self._gateway.policies, keys=self._gateway.keys)
+        gateway = self._gateway
+        if command.policy is not None and Permission.POLICIES_MANAGE not in who.permissions:
+            # It would let out what the policies that others set do not.
+            raise PermissionDenied("Your role may chat under the policy of a key only.", param="policy")
+        tried = await tried_as(
+            who,
+            command,
+            policies=gateway.policies,
+            keys=gateway.keys,
+            scope=Scope.CHAT_COMPLETIONS,
+            now_at=gateway.clock.now_at(),
+        )
+        # Requests with keys keep these up to date; perhaps there was none since a change.
+        gateway.access.refresh()
+        gateway.policies.refresh()
+        if tried.kind == "key":
+            gateway.access.check_caller(tried, context)
+            gateway.authentication.admit(tried, context)
         return await self._completed(request, tried, context, may_stream=True, tried_by=who)
 
     async def _completed(

@@ -1,7 +1,6 @@
 """`audit verify`, `audit export` and `report`: check the audit log, and write it or a report to a private file."""
 
 import argparse
-import json
 import os
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -19,7 +18,6 @@ from gateway.cli.command import (
     context,
     load_settings,
     past_time,
-    shown,
     with_gateway,
 )
 from gateway.domain.audit import AuditFilter
@@ -27,51 +25,52 @@ from gateway.domain.principals import local, read_request_id
 from gateway.domain.reports import ReportFormat, ReportType
 from gateway.errors import InvalidRequest, SetupError
 from gateway.services.audit_export import ExportFormat, export
-from gateway.services.evidence import ACTIONS
 from gateway.services.reports import NewReport
+from gateway.strict_json import write_time
 
 
 @command(
     "audit verify",
-    "Check the audit log's hash chain, and the events of an incident's evidence.",
+    "Check the audit log's hash chain, and an exported evidence file against it.",
     "--evidence inc_01J0000000000000000000000.json",
-    argument("--evidence", metavar="FILE", help="evidence of an incident, as JSON, whose events to compare"),
+    argument("--evidence", metavar="FILE", help="exported evidence of an incident, HTML or JSON, to compare"),
     has_json=True,
 )
 def _audit_verify(options: argparse.Namespace, console: Console) -> int:
     _need_database(options)
-    claimed = _read_evidence(options.evidence) if options.evidence else {}
+    evidence = _read(options.evidence) if options.evidence else None
 
     async def work(gateway: Gateway) -> int:
         report = await gateway.audit.verify()
-        differing = await gateway.audit.differing(claimed)
+        export = None if evidence is None else await gateway.evidence.export_of(evidence)
+        is_good = report.ok and (evidence is None or export is not None)
         if options.json:
             names = ("ok", "events", "first_broken_seq", "reason")
-            compared = {"differing": differing} if options.evidence else {}
-            console.print_json({name: getattr(report, name) for name in names} | compared)
-        elif report.ok:
+            found = {} if evidence is None else {"evidence": export and export.id}
+            console.print_json({name: getattr(report, name) for name in names} | found)
+            return OK if is_good else FOUND
+        if report.ok:
             console.print(f"ok: {report.events} events, the chain is whole")
         else:
             console.print(f"BROKEN at event {report.first_broken_seq}: {report.reason}")
-        if options.evidence and not options.json:
-            for event in differing:
-                console.print(f"DIFFERS: {shown(event)} is not in the log with this hash")
-            console.print(f"evidence: {len(claimed) - len(differing)} of {len(claimed)} events are as in the log")
-        return OK if report.ok and not differing else FOUND
+        if export is not None:
+            when = write_time(export.occurred_at)
+            console.print(
+                f"ok: the file is the evidence of {export.resource_id} that {export.actor} exported at {when}"
+            )
+        elif evidence is not None:
+            console.print("CHANGED: no export in the audit log has the SHA-256 of this file")
+        return OK if is_good else FOUND
 
     return with_gateway(options, work)
 
 
-def _read_evidence(path: str) -> dict[str, str]:
-    """Return the events of an evidence file, with their hashes. Raises InvalidRequest."""
+def _read(path: str) -> bytes:
+    """Return the bytes of a file. Raises InvalidRequest."""
     try:
-        sections = json.loads(Path(path).read_bytes())["sections"]
-        (rows,) = [section["rows"] for section in sections if section["title"] == ACTIONS]
-        return {str(row["event"]): str(row["hash"]) for row in rows}
+        return Path(path).read_bytes()
     except OSError as error:
         raise InvalidRequest(f"{path} cannot be read: {error.strerror}.", param="--evidence") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise InvalidRequest(f"{path} is no evidence of an incident as JSON.", param="--evidence") from error
 
 
 @command(

@@ -49,8 +49,8 @@ def _print_options(view: View, values: Values, options: argparse.Namespace, cons
         told = one["unavailable"] or f"{one['covers']}: {', '.join(one['rules'])}. {one['new_verdict']['says']}"
         if lets:
             told += (
-                f" In {lets['days']} days: {lets['unblocked']} other blocked would have passed, "
-                f"{lets['confirmed']} of them confirmed attacks."
+                f" In {lets['days']} days: {lets['lowered']} others would have passed, {lets['unblocked']} of them "
+                f"blocked, {lets['confirmed']} confirmed attacks; not known of {lets['unknown']}."
             )
         if suite:
             told += f" Suite: {suite['lost']} of {suite['found']} attacks would pass."

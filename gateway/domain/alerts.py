@@ -1,7 +1,7 @@
 """Alerts: their record, their states, and when a new sighting counts on an old alert. Pure."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -183,8 +183,8 @@ def fold(latest: Alert | None, seen: Alert) -> Alert:
     - while it is suppressed;
     - within 24 hours of its resolution, and then it reopens the alert.
 
-    A false positive, or an alert that a risk acceptance suppresses, counts only the same texts. Otherwise an attacker
-    could hide an attack behind a harmless text.
+    A false positive, or an alert that a risk acceptance suppresses, counts only the same texts: those of the request
+    that was harmless, if it names one. Otherwise an attacker could hide an attack behind a harmless text.
     """
     if latest is None:
         return seen
@@ -209,8 +209,20 @@ def fold(latest: Alert | None, seen: Alert) -> Alert:
 
 
 def _texts(alert: Alert) -> set[object]:
-    """Return the hashes of the texts in the evidence; None stands for evidence without a text."""
-    return {one.get("sha256") for one in alert.evidence}
+    """Return the hashes of the texts in the evidence, or of those that were dismissed; None stands for no text."""
+    dismissed = [one for one in alert.evidence if one.get("dismissed")]
+    return {one.get("sha256") for one in dismissed or alert.evidence}
+
+
+def dismiss(alert: Alert, request_id: str, sha256: Iterable[object]) -> Alert:
+    """Return an alert whose texts of one request are harmless; sha256: their hashes, if the evidence has them not."""
+    marked = tuple({**one, "dismissed": True} if one.get("request_id") == request_id else one for one in alert.evidence)
+    if not any(one.get("dismissed") for one in marked):
+        marked = (
+            *marked[1 - MAX_EVIDENCE :],
+            *({"request_id": request_id, "sha256": one, "dismissed": True} for one in sha256),
+        )
+    return replace(alert, evidence=marked)
 
 
 def move(

@@ -77,14 +77,16 @@ class Passed:
 class LetThrough:
     """What an exception would have changed in the last `days`, for other requests than this one.
 
-    judged: flagged requests that were judged again; `is_partial` if there were more. lowered: those with a lower
-    verdict. unblocked: those of them that were blocked and would pass. confirmed: those whose alert a person
-    acknowledged, investigated or resolved. examples: the newest.
+    judged: flagged requests that were judged again; `is_partial` if there were more. unknown: those of them that the
+    exception covers and whose new verdict only their text would tell. lowered: those with a lower verdict. unblocked:
+    those of them that were blocked and would pass. confirmed: those whose alert a person acknowledged, investigated or
+    resolved. examples: the newest.
     """
 
     days: int
     judged: int
     is_partial: bool
+    unknown: int
     lowered: int
     unblocked: int
     confirmed: int

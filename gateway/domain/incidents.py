@@ -90,6 +90,14 @@ class ChangeIncidents:
     assigned_to: Annotated[str, line(MAX_NAME_CHARS, 0), "Who handles them; empty for nobody."] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ChangedIncidents:
+    """The incidents after a change. unchanged: ids of those of which no alert can take it."""
+
+    incidents: tuple[Incident, ...]
+    unchanged: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopIncident:
     """What to stop at once, and why."""

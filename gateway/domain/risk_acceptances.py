@@ -10,6 +10,7 @@ from gateway.shield.scoring import Policy, judge
 
 MAX_DAYS = 90
 MAX_ACCEPTANCES = 1000
+MAX_PROPOSED = 200
 MAX_ACCEPTANCE_LIMIT = 500
 DAY_MS = 86_400_000
 AcceptanceStatus = Literal["proposed", "active", "expired", "revoked", "declined"]

@@ -100,7 +100,7 @@ def _in_leaves(
         leaves = {most: leaves[most]}
     for number, (key, leaf) in enumerate(leaves.items(), 1):
         if key not in digests:
-            digests[key] = hashlib.sha256(leaf.text.encode("utf-8", "surrogatepass")).hexdigest()
+            digests[key] = digest_of(leaf.text)
         start, end = spans[key][0]
         is_last = number == MOST_LEAVES < len(leaves)
         yield replace(
@@ -119,6 +119,11 @@ def _in_leaves(
         )
         if is_last:
             return  # it stands for the other leaves as well
+
+
+def digest_of(text: str) -> str:
+    """Return the SHA-256 of a text, as findings have it."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def in_text(result: ScanResult, text: str, seal: Seal, place: str = "text") -> ScanResult:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from gateway.app import Gateway
 from gateway.domain.alerts import MAX_ALERT_LIMIT, AlertStatus
 from gateway.domain.incidents import (
+    ChangedIncidents,
     ChangeIncidents,
     Incident,
     IncidentCase,
@@ -13,7 +13,7 @@ from gateway.domain.incidents import (
     StopIncident,
     StoppedIncident,
 )
-from gateway.domain.principals import Permission, Principal, RequestContext
+from gateway.domain.principals import Permission
 from gateway.operations.operation import choice, kind, request_id, text, time
 from gateway.operations.rows import Noun, paging, row
 from gateway.shield.detections import Severity
@@ -25,19 +25,6 @@ class EvidenceOf:
 
     id: str
     format: Literal["html", "json"] = "html"
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedIncidents:
-    """The incidents after a change."""
-
-    incidents: tuple[Incident, ...]
-
-
-async def _change(
-    gateway: Gateway, who: Principal, command: ChangeIncidents, context: RequestContext
-) -> ChangedIncidents:
-    return ChangedIncidents(await gateway.incidents.change(who, command, context))
 
 
 _INCIDENTS = Noun("incidents", Incident, Permission.ALERTS_READ, Permission.ALERTS_MANAGE)
@@ -66,14 +53,14 @@ INCIDENT_OPERATIONS = (
         "incidents.change",
         "PATCH /api/incidents",
         Permission.ALERTS_MANAGE,
-        "Change the alerts of incidents `ids`: `status`?, `note`?, `assigned_to`?. All of them or none.",
+        "Change the alerts of incidents `ids`: `status`?, `note`?, `assigned_to`?. Says which cannot take it.",
         takes=ChangeIncidents,
         gives=ChangedIncidents,
         kinds=(
             kind(("status",), status={"enum": [one.value for one in AlertStatus if one is not AlertStatus.SUPPRESSED]}),
             kind(("assigned_to",), status={"type": "null"}, assigned_to={"type": "string"}),
         ),
-        call=_change,
+        call=lambda gateway, who, command, context: gateway.incidents.change(who, command, context),
         fails=("conflict",),
     ),
     row(

@@ -124,7 +124,14 @@ async def _try_text(gateway: Gateway, who: Principal, command: TryText, context:
     if command.record and (command.policy or command.key):
         raise Conflict("A scan under another policy or key is not recorded; send record: false.", param="record")
     as_whom = TriedAs(policy=command.policy, key=command.key)
-    tried = await tried_as(who, as_whom, policies=gateway.policies, keys=gateway.keys)
+    tried = await tried_as(
+        who,
+        as_whom,
+        policies=gateway.policies,
+        keys=gateway.keys,
+        scope=Scope.SHIELD_SCAN,
+        now_at=gateway.clock.now_at(),
+    )
     answer = await gateway.scans.scan(tried, command, context, is_recorded=command.record)
     if command.record:
         gateway.metrics.count("gateway_scans_total", source="scan", verdict=answer.verdict.value)

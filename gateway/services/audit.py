@@ -184,15 +184,6 @@ class Audit:
                 return replace(report, events=events)
         return ChainReport(True, events)
 
-    async def differing(self, claimed: Mapping[str, str]) -> list[str]:
-        """Return those of the events, ids with hashes, that are not in the log with this hash."""
-
-        def work(tx: Transaction) -> list[str]:
-            found = {id: self._store.audit.by_id(tx, id) for id in claimed}
-            return [id for id, event in found.items() if event is None or event.hash != claimed[id]]
-
-        return await self._store.db.read(work)
-
     async def follow(self, instance_id: str, position: ChainHead, most: int | None = None) -> ChainReport:
         """Verify a chain from `position` to its end, or until about `most` events were read.
 

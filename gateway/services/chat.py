@@ -322,7 +322,11 @@ class Chat:
         trial = replace(
             event,
             action="chat_tried",
-            details={"tried_key": tried.id if tried.kind == "key" else None, "tried_policy": tried.policy},
+            details={
+                "tried_key": tried.id if tried.kind == "key" else None,
+                "tried_policy": tried.policy,
+                **{name: event.details[name] for name in ("verdict", "score", "action")},
+            },
         )
 
         def work(tx: Transaction) -> None:

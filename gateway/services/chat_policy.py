@@ -23,7 +23,7 @@ from gateway.domain.policies import (
 )
 from gateway.llm.base import ChatRequest, Leaf, LeafKind, Leaves, Prompt, Reply, ReplyLeaves, UpstreamRefused
 from gateway.llm.dialect import Dialect
-from gateway.llm.joined import in_text, join, message_ends
+from gateway.llm.joined import digest_of, in_text, join, message_ends
 from gateway.llm.masking import NOTICE, strings, with_strings
 from gateway.offload import ThreadOffload
 from gateway.records import record
@@ -164,15 +164,24 @@ class ChatPolicy:
             joined.text, direction, policy, owner=self.owner, ends=ends, is_patient=is_patient
         )
         placed = joined.placed(result, self.scanner.seal)
-        for found in placed.detections:
-            if found.rule == MODEL_RULE and found.is_spread:
-                # The model judges all texts at once: one alone accounts for that if the others are clean without it.
-                rest = join([leaf for leaf in texts if leaf.place != found.place]).text
-                again = await self.scanner.scan(rest, direction, policy, owner=self.owner, is_patient=is_patient)
-                if all(one.rule != MODEL_RULE for one in again.detections):
-                    alone = (replace(one, is_spread=False) if one is found else one for one in placed.detections)
-                    placed = replace(placed, detections=tuple(alone))
-        return self._accepted(placed, policy)
+        return self._accepted(await self._attributed(placed, texts, direction, policy), policy)
+
+    async def _attributed(
+        self, result: ScanResult, texts: Sequence[Leaf], direction: Direction, policy: Policy
+    ) -> ScanResult:
+        """Say whether one text alone accounts for what the attack model found: whether the others are clean without it.
+
+        The model judges all texts at once and reports only its strongest words, so that no place says this.
+        """
+        found = next((one for one in result.detections if one.rule == MODEL_RULE), None)
+        if found is None:
+            return result
+        mine = {leaf.text for leaf in texts if leaf.place == found.place and digest_of(leaf.text) == found.sha256}
+        rest = [leaf for leaf in texts if leaf.text not in mine]
+        again = await self.scanner.scan(join(rest).text, direction, policy, owner=self.owner) if rest else None
+        is_spread = again is not None and any(one.rule == MODEL_RULE for one in again.detections)
+        detections = (replace(one, is_spread=is_spread) if one is found else one for one in result.detections)
+        return replace(result, detections=tuple(detections))
 
     async def _scan_text(self, text: str, direction: Direction) -> ScanResult:
         scoring = self.policy.scoring

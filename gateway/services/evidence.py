@@ -1,16 +1,17 @@
 """The evidence of an incident as one document: findings, requests, neighbours, actions, and how to verify them.
 
-It holds no text: masked matches, hashes, spans and places, as the gateway stores them. Its JSON form names for each
-action the event in the audit log with its hash, which `audit verify --evidence` compares.
+It holds no text: masked matches, hashes, spans and places, as the gateway stores them. The audit log keeps the SHA-256
+of the document, so that `audit verify --evidence` finds any change of it.
 """
 
+import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio.to_thread
 
 from gateway.clock import Clock
-from gateway.domain.audit import AuditEvent
+from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditEvent, AuditFilter
 from gateway.domain.incidents import IncidentCase
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.report_text import write_report
@@ -24,8 +25,6 @@ from gateway.store.store import Store
 
 NEIGHBOURS_MS = 10 * 60 * 1000
 MOST_NEIGHBOURS = 200
-ACTIONS = "Actions in the audit log"
-"""The section whose rows `audit verify --evidence` compares."""
 _VERIFY = (
     (
         "1",
@@ -35,7 +34,7 @@ _VERIFY = (
     (
         "2",
         "python3 gateway.pyz audit verify --evidence FILE",
-        "compares the events of this evidence, as JSON, with the log",
+        "compares this file, as it was exported, with the audit log",
     ),
     ("3", "sha256sum", "the SHA-256 of a finding is that of the text at its place, as UTF-8"),
 )
@@ -57,12 +56,31 @@ class Evidence:
             NotFound: there is no such incident. AuditUnavailable: the export could not be recorded.
         """
         body = await self.store.db.read(lambda tx: self._body(tx, principal, incident_id))
+        document = await anyio.to_thread.run_sync(write_report, body, form)
+        details = {"format": form.value, "sha256": hashlib.sha256(document.encode()).hexdigest()}
         await self.audit.commit(
             lambda tx: self.audit.append_change(
-                tx, "incident_exported", principal, context, "incident", incident_id, details={"format": form.value}
+                tx, "incident_exported", principal, context, "incident", incident_id, details=details
             )
         )
-        return await anyio.to_thread.run_sync(write_report, body, form)
+        return document
+
+    async def export_of(self, document: bytes) -> AuditEvent | None:
+        """Return the event of the export that wrote these bytes, None if there is none in the log."""
+        wanted = AuditFilter(action="incident_exported", limit=MAX_AUDIT_LIMIT)
+        digest = hashlib.sha256(document).hexdigest()
+
+        def work(tx: Transaction) -> AuditEvent | None:
+            cursor: str | None = None
+            while True:
+                page = self.store.audit.page(tx, replace(wanted, cursor=cursor))
+                for event in page.items:
+                    if event.details.get("sha256") == digest:
+                        return event
+                if (cursor := page.next) is None:
+                    return None
+
+        return await self.store.db.read(work)
 
     def _body(self, tx: Transaction, principal: Principal, incident_id: str) -> ReportBody:
         case = self.incidents.case(tx, incident_id)
@@ -172,4 +190,4 @@ def _actions(events: Iterable[AuditEvent]) -> Section:
         for one in sorted(unique.values(), key=lambda one: one.occurred_at)
     )
     about = "events about its alerts and requests, with their hashes in the chain"
-    return Section(ACTIONS, "table", about, read_columns(columns), rows)
+    return Section("Actions in the audit log", "table", about, read_columns(columns), rows)

@@ -5,12 +5,15 @@ that, the preview says what each exception would let through, from the stored fi
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
+import anyio
 import anyio.to_thread
 
 from gateway.clock import Clock, Ids
-from gateway.domain.alerts import ACTIVE, Alert, AlertFilter, AlertSource, AlertStatus, RequestAlert, move
+from gateway.domain.alerts import ACTIVE, Alert, AlertFilter, AlertSource, AlertStatus, RequestAlert, dismiss, move
 from gateway.domain.harmless import (
     SCOPES,
     ExceptionOption,
@@ -67,6 +70,8 @@ class Harmless:
     acceptances: RiskAcceptances
     new_verdicts: NewVerdicts
     replay: Replay
+    # A preview keeps a processor and a reader of the database busy.
+    _one_at_a_time: anyio.CapacityLimiter = field(init=False, default_factory=partial(anyio.CapacityLimiter, 1))
 
     async def preview(self, principal: Principal, id: str) -> HarmlessPreview:
         """Return what can be done about a request, and what each exception would let through.
@@ -74,7 +79,7 @@ class Harmless:
         Raises:
             NotFound: there is no such request or alert. Conflict: the shield found nothing in it.
         """
-        attacks = await anyio.to_thread.run_sync(self.replay.attacks)
+        attacks = await anyio.to_thread.run_sync(self.replay.attacks, limiter=self._one_at_a_time)
 
         def work(tx: Transaction) -> HarmlessPreview:
             subject = self._subject(tx, id)
@@ -96,7 +101,8 @@ class Harmless:
             shown = tuple(project(RequestAlert, one) for one in subject.alerts)
             return project(HarmlessPreview, subject.row, alerts=shown, may_approve=may_approve, options=tuple(options))
 
-        return await self.store.db.read(work)
+        async with self._one_at_a_time:
+            return await self.store.db.read(work)
 
     async def mark(self, principal: Principal, wanted: MarkHarmless, context: RequestContext) -> MarkedHarmless:
         """Close the active alerts of a harmless request and make the exception, in one transaction.
@@ -115,32 +121,23 @@ class Harmless:
         if wanted.until_at is not None and not is_exception:
             raise Conflict(f"until belongs to an exception, and not to {wanted.exception}.", param="until")
         is_proposed = is_exception and Permission.RISK_ACCEPTANCES_MANAGE not in principal.permissions
-        until_at = wanted.until_at or now_at + DEFAULT_DAYS * DAY_MS
+        given: dict[str, Any] = {
+            "reason": wanted.note,
+            "accepted_at": now_at,
+            "accepted_by": principal.name,
+            "until_at": wanted.until_at or now_at + DEFAULT_DAYS * DAY_MS,
+        }
 
         def work(tx: AuthorityTransaction) -> MarkedHarmless:
             subject = self._subject(tx, wanted.id)
             made = self._made(tx, subject, wanted.exception) if is_exception else ()
             if isinstance(made, str):
                 raise Conflict(f"Nothing was changed: {made}", param="exception")
-            made = tuple(
-                replace(
-                    one,
-                    id=self.ids.new("ra"),
-                    reason=wanted.note,
-                    accepted_at=now_at,
-                    accepted_by=principal.name,
-                    until_at=until_at,
-                    is_proposed=is_proposed,
-                )
-                for one in made
-            )
+            made = tuple(replace(one, id=self.ids.new("ra"), is_proposed=is_proposed, **given) for one in made)
             active = [alert for alert in subject.alerts if alert.status in ACTIVE]
             if not active and wanted.exception is Exemption.NONE:
                 raise Conflict(f"Nothing was changed: {_why_closed(subject.alerts)}.")
-            closed = tuple(
-                move(alert, AlertStatus.FALSE_POSITIVE, who=principal.name, at=now_at, note=wanted.note)
-                for alert in active
-            )
+            closed = tuple(self._closed(alert, subject.row, principal, wanted.note) for alert in active)
             for alert in closed:
                 self.store.alerts.change(tx, alert)
             for one in made:
@@ -157,6 +154,13 @@ class Harmless:
             return MarkedHarmless(subject.row.request_id, closed, ids, is_proposed, report, verdict, says)
 
         return await self.audit.commit_authority(work)
+
+    def _closed(self, alert: Alert, row: TrafficRow, principal: Principal, note: str) -> Alert:
+        """Return an alert as a false positive that counts only the texts of this request from now on."""
+        texts = {one.get("sha256") for one in _counted(row) or row.detections}
+        now_at = self.clock.now_at()
+        moved = move(alert, AlertStatus.FALSE_POSITIVE, who=principal.name, at=now_at, note=note)
+        return dismiss(moved, row.request_id, texts)
 
     def _subject(self, tx: Transaction, id: str) -> _Subject:
         """Return the request of an id, with the one alert of an alert's id. Raises NotFound, Conflict."""
@@ -200,7 +204,11 @@ class Harmless:
             until_at=self.clock.now_at() + DAY_MS,
         )
         made: list[RiskAcceptance] = []
-        for found in _counted(subject.row):
+        counted = _counted(subject.row)
+        if not counted:
+            return "Nothing in it counts: its policy masks what was found, or leaves it out."
+        left, review_at = sum(int(str(one["score"])) for one in counted), subject.caller[1].scoring.review_at
+        for found in counted:
             digest = str(found.get("sha256") or "") if exception is Exemption.TEXT else None
             if digest == "" or (digest and found.get("spread")):
                 return f"No single text accounts for the finding of {found['rule']}."
@@ -208,7 +216,8 @@ class Harmless:
             if all((one.rule, one.digest) != (other.rule, other.digest) for other in made):
                 made.append(one)
             verdict = self.new_verdicts.verdict(tx, subject.row, (*subject.accepted, *made), made)
-            if verdict.verdict is Verdict.ALLOW:
+            left -= int(str(found["score"]))
+            if verdict.verdict is Verdict.ALLOW or (verdict.verdict is None and left < review_at):
                 break
         return tuple(made)
 
@@ -228,7 +237,7 @@ class Harmless:
 
     def _report(self, tx: Transaction, row: TrafficRow, note: str, principal: Principal) -> Alert:
         """Raise the alert that asks for a better rule. Reports of the same rule are one alert."""
-        rule = str(_counted(row)[0]["rule"])
+        rule = str((_counted(row) or row.detections)[0]["rule"])
         return self.alerts.raise_event(
             tx,
             source=AlertSource.SHIELD,
@@ -275,9 +284,9 @@ class Harmless:
 
 
 def _counted(row: TrafficRow) -> list[Mapping[str, object]]:
-    """Return the findings that make the score, the strongest first; all if none counts."""
+    """Return the findings that make the score, the strongest first."""
     found = [one for one in row.detections if one.get("score") and not one.get("accepted")]
-    return sorted(found or row.detections, key=lambda one: -int(str(one.get("score", 0))))
+    return sorted(found, key=lambda one: -int(str(one["score"])))
 
 
 def _why_closed(alerts: Sequence[Alert]) -> str:

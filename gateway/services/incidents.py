@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 from gateway.clock import Clock
 from gateway.domain.access_list import EntryType, ListName
+from gateway.domain.agents import fold_name
 from gateway.domain.alerts import ACTIVE, TRANSITIONS, Alert, WantedAlert
 from gateway.domain.incidents import (
+    ChangedIncidents,
     ChangeIncidents,
     Incident,
     IncidentCase,
@@ -19,7 +21,7 @@ from gateway.domain.incidents import (
 )
 from gateway.domain.paging import Page
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.domain.traffic import TrafficFilter, TrafficRow
+from gateway.domain.traffic import TrafficRow
 from gateway.errors import Conflict, GatewayError, InvalidRequest, NotFound
 from gateway.records import project
 from gateway.schema import check
@@ -76,10 +78,8 @@ class Incidents:
             timeline=self.alerts.timeline(tx, members),
         )
 
-    async def change(
-        self, principal: Principal, wanted: ChangeIncidents, context: RequestContext
-    ) -> tuple[Incident, ...]:
-        """Change the active alerts of incidents; return the incidents. An audit event for each alert records it.
+    async def change(self, principal: Principal, wanted: ChangeIncidents, context: RequestContext) -> ChangedIncidents:
+        """Change the alerts of incidents that can be changed like this. An audit event for each alert records it.
 
         Raises:
             InvalidRequest: a field; `param` names it. NotFound: there is no such incident; nothing was changed.
@@ -91,17 +91,19 @@ class Incidents:
         change = WantedAlert(status=wanted.status, note=wanted.note, assigned_to=wanted.assigned_to)
         self.alerts.check(change)
 
-        def work(tx: Transaction) -> tuple[Incident, ...]:
-            changed = 0
+        def work(tx: Transaction) -> ChangedIncidents:
+            changed: set[str] = set()
             for incident_id in dict.fromkeys(wanted.ids):
                 for alert in self._members(tx, incident_id):
                     can_move = wanted.status is None or wanted.status in TRANSITIONS[alert.status]
                     if can_move and (alert.status in ACTIVE or wanted.status is not None):
                         self.alerts.change_in(tx, principal, alert, change, context)
-                        changed += 1
+                        changed.add(incident_id)
             if not changed:
                 raise Conflict("No alert of these incidents can be changed like this.", param="status")
-            return tuple(incident_of(self._members(tx, one)) for one in dict.fromkeys(wanted.ids))
+            ids = dict.fromkeys(wanted.ids)
+            after = tuple(incident_of(self._members(tx, one)) for one in ids)
+            return ChangedIncidents(after, tuple(one for one in ids if one not in changed))
 
         return await self.alerts.audit.commit(work)
 
@@ -135,12 +137,25 @@ class Incidents:
             if possible[name][1] is None:
                 raise Conflict(f"The incident has no {name.partition('_')[2]}; nothing was done.", param=name)
         acts = [await _done(name, principal, possible[name][0], possible[name][2]) for name in chosen]
-        after = await self.store.db.read(lambda tx: self._members(tx, wanted.id))
-        return StoppedIncident(tuple(acts), incident_of(after))
+        details = {
+            "note": wanted.reason,
+            "incident": wanted.id,
+            "done": [one.act for one in acts if one.done],
+            "not_done": {one.act: one.why for one in acts if not one.done},
+        }
+
+        def note(tx: Transaction) -> Incident:
+            members = self._members(tx, wanted.id)
+            self.alerts.audit.append_change(
+                tx, "incident_stopped", principal, context, "alert", members[-1].id, details=details
+            )
+            return incident_of(members)
+
+        return StoppedIncident(tuple(acts), await self.alerts.audit.commit(note))
 
     async def _block(self, principal: Principal, name: str, context: RequestContext) -> object:
         """Block an agent, also one that was not seen before."""
-        record = await self.store.db.read(lambda tx: self.store.agents.find(tx, name))
+        record = await self.store.db.read(lambda tx: self.store.agents.by_name(tx, fold_name(name)))
         if record is None:
             return await self.agents.register(principal, WantedAgent(name=name, status="blocked"), context)
         return await self.agents.change(principal, record.id, WantedAgent(status="blocked"), context)
@@ -156,10 +171,10 @@ class Incidents:
         mine = {row.request_id for row in rows}
         known = dict.fromkeys(str(one["secret"]) for row in rows for one in row.detections if one.get("secret"))
         for secret in list(known)[:MOST_SECRETS]:
-            seen = self.store.traffic.page(tx, TrafficFilter(search=secret, limit=MOST_REQUESTS)).items
-            others = [row for row in seen if row.request_id not in mine][:MOST_ELSEWHERE]
-            for row in others:
-                found = next(one for one in row.detections if one.get("secret") == secret)
+            ids = self.store.traffic.requests_with(tx, secret, limit=MOST_REQUESTS)
+            others = [row for id in ids if id not in mine and (row := self.store.traffic.find(tx, id)) is not None]
+            for row in others[:MOST_ELSEWHERE]:
+                found = next((one for one in row.detections if one.get("secret") == secret), {})
                 yield project(
                     SeenElsewhere,
                     row,

@@ -92,11 +92,11 @@ class LocalRules(Resource[LocalRule]):
         check(changes)
         rule = changes.rule
         if (rule is None) is (changes.to is None):
-            raise InvalidRequest("Send either rule or to.", param="rule")
+            raise Conflict("Send either rule or to.", param="rule")
         if rule is None:
             rule = next((one.rule for one in await self.history(name) if one.version == changes.to), None)
             if rule is None:
-                raise InvalidRequest("to must be a version that has a rule.", param="to")
+                raise Conflict("to must be a version that has a rule.", param="to")
         if rule.get("id") != name:
             raise InvalidRequest("rule.id cannot be changed.", param="rule.id")
         await self._check_draft(rule)

@@ -1,5 +1,6 @@
 """What an exception would let through: stored requests judged again, and the attacks of the validation suite."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -9,6 +10,7 @@ from gateway.domain.harmless import Exemption, LetThrough, Passed, SuiteLoss
 from gateway.domain.policies import ShieldPolicy
 from gateway.domain.risk_acceptances import DAY_MS, RiskAcceptance, Source
 from gateway.domain.traffic import MAX_TRAFFIC_LIMIT, TrafficFilter, TrafficRow
+from gateway.services.findings import kept_detection
 from gateway.services.new_verdicts import NewVerdicts
 from gateway.services.rules import Rules
 from gateway.shield import Shield
@@ -46,7 +48,9 @@ class Replay:
 
         accepted: the acceptances in force.
         """
-        since_at = self.clock.now_at() - REPLAY_DAYS * DAY_MS
+        now_at = self.clock.now_at()
+        since_at = now_at - REPLAY_DAYS * DAY_MS
+        unknown: Counter[Exemption] = Counter()
         passed: dict[Exemption, list[Passed]] = {one: [] for one in made}
         judged, is_partial = 0, False
         callers: dict[tuple[str, str | None], tuple[Source, ShieldPolicy] | None] = {}
@@ -61,19 +65,24 @@ class Replay:
                 caller = callers[who] = callers[who] if who in callers else self.new_verdicts.caller(tx, row)
                 if row.request_id == but or caller is None:
                     continue
-                rules = {str(found.get("rule")) for found in row.detections}
-                now = self._worst(row, accepted, caller)
+                kept = [kept_detection(found) for found in row.detections]
                 for exception, acceptances in made.items():
-                    if now is None or rules.isdisjoint(one.rule for one in acceptances):
+                    if not any(
+                        one.covers(each, source=caller[0], now_at=now_at) for one in acceptances for each in kept
+                    ):
                         continue
-                    then = self._worst(row, (*accepted, *acceptances), caller)
-                    if then is not None and _RANK[then] < _RANK[now]:
+                    now, then = (self._worst(row, some, caller) for some in (accepted, (*accepted, *acceptances)))
+                    if now is None or then is None:
+                        unknown[exception] += 1
+                    elif _RANK[then] < _RANK[now]:
                         who_and_when = (row.request_id, row.occurred_at, row.agent, row.key_prefix)
                         passed[exception].append(Passed(*who_and_when, now.value, then))
             judged += rows
-        return {one: self._let_through(tx, judged, is_partial, found) for one, found in passed.items()}
+        return {one: self._let_through(tx, judged, is_partial, unknown[one], found) for one, found in passed.items()}
 
-    def _let_through(self, tx: Transaction, judged: int, is_partial: bool, found: list[Passed]) -> LetThrough:
+    def _let_through(
+        self, tx: Transaction, judged: int, is_partial: bool, unknown: int, found: list[Passed]
+    ) -> LetThrough:
         found.sort(key=lambda one: -one.occurred_at)
         wanted = (AlertFilter(source=AlertSource.SHIELD, request_id=one.request_id) for one in found)
         confirmed = sum(
@@ -81,7 +90,7 @@ class Replay:
         )
         unblocked = sum(one.verdict == Verdict.BLOCK for one in found)
         examples = tuple(found[:MOST_EXAMPLES])
-        return LetThrough(REPLAY_DAYS, judged, is_partial, len(found), unblocked, confirmed, examples)
+        return LetThrough(REPLAY_DAYS, judged, is_partial, unknown, len(found), unblocked, confirmed, examples)
 
     def _rows(self, tx: Transaction, wanted: TrafficFilter) -> Iterator[TrafficRow]:
         cursor: str | None = None

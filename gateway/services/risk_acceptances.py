@@ -14,6 +14,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import (
     MAX_ACCEPTANCES,
     MAX_DAYS,
+    MAX_PROPOSED,
     AcceptanceScope,
     RiskAcceptance,
     Source,
@@ -156,9 +157,19 @@ class RiskAcceptances(Resource[RiskAcceptance]):
         return await self.audit.commit_authority(work)
 
     def add(self, tx: AuthorityTransaction, made: RiskAcceptance) -> None:
-        """Store an acceptance; the caller appends the audit event. Raises Conflict: there are too many."""
-        if self.store.risk_acceptances.pending(tx, now_at=self.clock.now_at()) >= MAX_ACCEPTANCES:
-            raise Conflict(f"There are {MAX_ACCEPTANCES} risk acceptances in force or proposed; revoke some first.")
+        """Store an acceptance; the caller appends the audit event.
+
+        Raises Conflict: there are too many, or the same is proposed already.
+        """
+        now_at = self.clock.now_at()
+        if made.is_proposed:
+            proposed = self.store.risk_acceptances.proposed(tx, now_at=now_at)
+            if any(_covers_same(one, made) for one in proposed):
+                raise Conflict("Nothing was changed: the same exception is proposed already.", param="exception")
+            if len(proposed) >= MAX_PROPOSED:
+                raise Conflict(f"{MAX_PROPOSED} exceptions wait for an approval; ask a security manager to decide.")
+        elif len(self.store.risk_acceptances.active(tx, now_at=now_at)) >= MAX_ACCEPTANCES:
+            raise Conflict(f"There are {MAX_ACCEPTANCES} risk acceptances in force; revoke some first.")
         self.store.risk_acceptances.insert(tx, made)
 
     async def approve(self, principal: Principal, name: str, context: RequestContext) -> RiskAcceptance:
@@ -238,6 +249,11 @@ class RiskAcceptances(Resource[RiskAcceptance]):
         near = difflib.get_close_matches(rule, rules, n=3, cutoff=0.5)
         hint = f"the nearest are {', '.join(near)}" if near else "`rules list` shows all"
         raise InvalidRequest(f"There is no rule {rule}; {hint}.", param="rule")
+
+
+def _covers_same(one: RiskAcceptance, other: RiskAcceptance) -> bool:
+    fields = ("scope", "rule", "agent", "key", "policy", "digest")
+    return all(getattr(one, name) == getattr(other, name) for name in fields)
 
 
 def _findings(alert: Alert) -> Sequence[Mapping[str, object]]:

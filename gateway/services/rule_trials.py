@@ -17,7 +17,7 @@ from gateway.clock import Clock
 from gateway.domain.local_rules import ReplayText
 from gateway.domain.policies import Capture, ShieldPolicy
 from gateway.domain.principals import Permission, Principal
-from gateway.errors import Conflict, InvalidRequest, NotFound
+from gateway.errors import Conflict, NotFound
 from gateway.offload import ThreadOffload
 from gateway.schema import Bounds, check
 from gateway.services.local_rules import Fields, checked_trial, drafted
@@ -157,7 +157,7 @@ class RuleTrials:
         """
         check(wanted)
         if (wanted.rule is None) is (wanted.without is None):
-            raise InvalidRequest("Send either rule or without.", param="rule")
+            raise Conflict("Send either rule or without.", param="rule")
         if wanted.without is not None and wanted.without not in await self._rules.ids():
             raise NotFound("There is no such rule.", param="without")
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from gateway.domain.principals import Permission, Principal
+from gateway.domain.principals import Permission, Principal, Scope
 from gateway.errors import Conflict, PermissionDenied
 from gateway.services.keys import Keys
 from gateway.services.policies import Policies
@@ -16,8 +16,10 @@ class TriedAs:
     key: str | None = None
 
 
-async def tried_as(who: Principal, wanted: TriedAs, *, policies: Policies, keys: Keys) -> Principal:
-    """Return the principal as which the gateway judges a trial of `who`.
+async def tried_as(
+    who: Principal, wanted: TriedAs, *, policies: Policies, keys: Keys, scope: Scope, now_at: int
+) -> Principal:
+    """Return the principal as which the gateway judges a trial of `who`. scope: that a key needs for the same.
 
     Raises:
         Conflict: a policy and a key. PermissionDenied: the user may not see keys.
@@ -29,4 +31,8 @@ async def tried_as(who: Principal, wanted: TriedAs, *, policies: Policies, keys:
         raise Conflict("Name a policy or a key, not both.", param="policy")
     if Permission.API_KEYS_READ not in who.permissions:
         raise PermissionDenied("Your role may not try the rules of a key.", param="key")
-    return (await keys.show(wanted.key)).principal()
+    found = await keys.show(wanted.key)
+    if (status := found.status(now_at)) != "active" or scope not in found.scopes:
+        why = f"is {status}" if status != "active" else f"lacks the scope {scope}"
+        raise Conflict(f"The key {why}, so nothing can be tried as it.", param="key")
+    return found.principal()

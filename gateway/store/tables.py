@@ -130,9 +130,11 @@ class RiskAcceptanceRepository(AuthorityTable[RiskAcceptance]):
             tx, "WHERE revoked_at IS NULL AND is_proposed = 0 AND until_at > :now_at ORDER BY id", now_at=now_at
         )
 
-    def pending(self, tx: Transaction, *, now_at: int) -> int:
-        """Return how many are in force or wait for an approval."""
-        return self.count(tx, "WHERE revoked_at IS NULL AND until_at > :now_at", now_at=now_at)
+    def proposed(self, tx: Transaction, *, now_at: int) -> tuple[RiskAcceptance, ...]:
+        """Return those that wait for an approval."""
+        return self.many(
+            tx, "WHERE revoked_at IS NULL AND is_proposed = 1 AND until_at > :now_at ORDER BY id", now_at=now_at
+        )
 
 
 class UserRepository(AuthorityTable[User]):

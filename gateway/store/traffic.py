@@ -92,6 +92,14 @@ PRUNE = """
             WHERE occurred_at < :before AND position <= :summed AND position < (SELECT MAX(position) FROM traffic)
             ORDER BY occurred_at LIMIT :limit)
 """
+ADD_SEALED = """
+    INSERT INTO secret_sightings (secret, request_id, occurred_at) VALUES (:secret, :request_id, :occurred_at)
+        ON CONFLICT (secret, request_id) DO NOTHING
+"""
+WITH_SEALED = """
+    SELECT request_id FROM secret_sightings WHERE secret = :secret ORDER BY occurred_at DESC LIMIT :limit
+"""
+PRUNE_SEALED = "DELETE FROM secret_sightings WHERE occurred_at < :before"
 PRUNE_SUMS = "DELETE FROM traffic_sums WHERE size_ms = :size_ms AND bucket_at < :before"
 
 
@@ -118,6 +126,13 @@ class TrafficRepository(PositionedTable[TrafficRow]):
 
     def insert(self, tx: Transaction, record: TrafficRow, **extra: object) -> None:
         super().insert(tx, record, origin=record.origin or self.origin, **extra)
+        for secret in {str(one["secret"]) for one in record.detections if one.get("secret")}:
+            seen = {"secret": secret, "request_id": record.request_id, "occurred_at": record.occurred_at}
+            tx.execute(ADD_SEALED, seen)
+
+    def requests_with(self, tx: Transaction, secret: str, *, limit: int) -> tuple[str, ...]:
+        """Return the ids of requests in which a secret was seen, by its keyed hash, the newest first."""
+        return tuple(str(row["request_id"]) for row in tx.query(WITH_SEALED, {"secret": secret, "limit": limit}))
 
     def find(self, tx: Transaction, id_or_name: str) -> TrafficRow | None:
         column = "request_id" if id_or_name.startswith("req_") else "id"
@@ -186,6 +201,7 @@ class TrafficRepository(PositionedTable[TrafficRow]):
 
     def prune(self, tx: Transaction, *, before: int, limit: int) -> int:
         """Delete some of the rows from before a time that are in the sums, and return how many."""
+        tx.execute(PRUNE_SEALED, {"before": before})
         return tx.execute(PRUNE, {"before": before, "summed": self.summed(tx), "limit": limit})
 
     def prune_sums(self, tx: Transaction, *, size_ms: int, before: int) -> int:

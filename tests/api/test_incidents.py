@@ -191,3 +191,50 @@ async def test_evidence_holds_findings_neighbours_actions_and_their_hashes(site:
     assert [event["action"] for event in (await site.ask("GET", "/api/audit?action=incident_exported"))["data"]] == [
         "incident_exported"
     ] * 2
+
+
+async def test_a_stop_blocks_the_agent_of_the_incident_whatever_it_calls_itself(site: Site) -> None:
+    victim = await site.make("/api/agents", name="victim")
+    for name in (victim["id"], "café"):
+        key = await site.key(name="k")
+        await leak(site, key, agent=name.encode().decode("latin-1"))
+        (one,) = [each for each in await incidents(site) if each["key_prefix"] == key["prefix"]]
+        done = await site.ask("POST", f"/api/incidents/{one['id']}/stop", {"reason": "leak", "block_agent": True})
+        assert done["data"]["acts"] == [{"act": "block_agent", "done": True, "why": None}], name
+    agents = {one["name"]: one["status"] for one in (await site.ask("GET", "/api/agents"))["data"]}
+    assert agents["victim"] != "blocked"
+    assert [status for name, status in agents.items() if name != "victim"] == ["blocked"] * 2
+
+
+async def test_a_stop_stands_in_timeline_and_evidence(site: Site) -> None:
+    await leak(site, await site.key())
+    (one,) = await incidents(site)
+    await site.ask("POST", f"/api/incidents/{one['id']}/stop", {"reason": "it leaks", "block_agent": True})
+    case = (await site.ask("GET", f"/api/incidents/{one['id']}"))["data"]
+    assert [(step["action"], step["note"]) for step in case["timeline"]][-1] == ("incident_stopped", "it leaks")
+    evidence = await site.ask("GET", f"/api/incidents/{one['id']}/evidence?format=json")
+    actions = next(part["rows"] for part in evidence["sections"] if part["title"] == "Actions in the audit log")
+    assert "incident_stopped" in [row["action"] for row in actions]
+
+
+async def test_a_bulk_change_says_what_it_did_not_change(site: Site) -> None:
+    key = await site.key()
+    for agent in ("a", "b"):
+        await leak(site, key, agent=agent)
+    later, earlier = await incidents(site)
+    await site.ask("PATCH", "/api/incidents", {"ids": [earlier["id"]], "status": "investigating"})
+    ids = [earlier["id"], later["id"]]
+    done = (await site.ask("PATCH", "/api/incidents", {"ids": ids, "status": "acknowledged"}))["data"]
+    assert done["unchanged"] == [earlier["id"]]
+    assert [one["status"] for one in done["incidents"]] == ["investigating", "acknowledged"]
+
+
+async def test_a_caller_that_names_itself_like_a_hash_breaks_no_incident(site: Site) -> None:
+    key = await site.key()
+    await leak(site, key)
+    (row,) = (await site.ask("GET", "/api/traffic"))["data"]
+    await site.scan(key["key"], "hello", agent=row["detections"][0]["secret"])
+    await site.gateway.store.db.write(lambda tx: None)
+    (one,) = await incidents(site)
+    case = await site.ask("GET", f"/api/incidents/{one['id']}")
+    assert (case["status"], case["data"]["elsewhere"]) == (200, [])

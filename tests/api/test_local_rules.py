@@ -269,8 +269,8 @@ async def test_a_replay_that_runs_out_of_time_says_so(site: Any, monkeypatch: py
 @pytest.mark.parametrize(
     ("body", "status", "param"),
     [
-        ({}, 400, "rule"),
-        ({"rule": draft(), "without": "say-please"}, 400, "rule"),
+        ({}, 409, "rule"),
+        ({"rule": draft(), "without": "say-please"}, 409, "rule"),
         ({"without": "nothing"}, 404, "without"),
         ({"rule": draft(pattern="open (the")}, 400, "rule.pattern"),
     ],

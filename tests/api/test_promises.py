@@ -23,11 +23,24 @@ ROWS = [row for row in PUBLIC_OPERATIONS + INTERNAL_OPERATIONS if row.name not i
 # The form is right, and something stands against it: another field, what is stored, a setting.
 MAY_BE = {200, 201, 202, 404, 409, 503}
 # Their bodies name a rule or incidents, which no schema knows.
-NEVER_THERE = {"incidents.change", "shield.rules.change", "risk_acceptances.create"}
+NEVER_THERE = {
+    "incidents.change",
+    "shield.rules.create",
+    "shield.rules.edit",
+    "shield.rules.try",
+    "shield.rules.replay",
+    "shield.rules.change",
+    "risk_acceptances.create",
+}
 # What no schema can tell: that a key belongs to the origin it was given for, and which rules there are.
 NOT_OF_FORM = (("providers.change", 400, "api_key"), ("risk_acceptances.create", 400, "rule"))
 # A password is hashed with all the work it is to take, and a run of the tests tries all rules.
 COUNTS = {"users.create": 8, "users.change": 8, "shield.tests.run": 8}
+
+
+def _is_of_rule_file(name: str, status: int, param: str | None) -> bool:
+    """Tell whether a rule was refused: its form is that of rule files, which have a reader of their own."""
+    return name.startswith("shield.rules.") and status == 400 and (param or "").startswith("rule.")
 
 
 def described(row: Operation) -> Any:
@@ -58,6 +71,15 @@ async def made(site: Site, row: Operation) -> str:
     if seen in ("/api/alerts", "/api/incidents", "/api/traffic"):
         await site.scan((await site.key())["key"])
         return path.replace("{id}", (await site.ask("GET", seen))["data"][0]["id"])
+    if collection == "/api/shield/rules":
+        rule = {
+            "id": "local:promise", "name": "Promise", "category": "injection", "severity": "high", "confidence": 0.9,
+            "description": "A made-up one.", "direction": ["inbound"], "literals": ["open the garage"],
+            "match": ["open the garage"], "pass": ["close the garage"],
+        }  # fmt: skip
+        made = await site.ask("POST", collection, {"rule": rule, "reason": "a trial"})
+        assert made["status"] == 201, made
+        return path.replace("{id}", rule["id"])
     if collection == "/api/risk-acceptances":
         wanted = {"scope": "rule", "rule": "say-please", "reason": "a trial", "until": "7d"}
         answer = await site.ask("POST", collection, wanted)
@@ -78,6 +100,6 @@ async def test_no_body_that_fits_its_schema_is_refused_for_its_form(site: Site, 
     for body in drawn(schema or {}, COUNTS.get(row.name, 30)):
         answer = await site.ask(row.route[0], path, body, key="" if row.door.is_internal else key)
         told = (row.name, answer["status"], (answer.get("error") or {}).get("param"))
-        assert answer["status"] in MAY_BE or told in NOT_OF_FORM, (body, answer)
+        assert answer["status"] in MAY_BE or told in NOT_OF_FORM or _is_of_rule_file(*told), (body, answer)
         found.add(answer["status"])
     assert found & {200, 201, 202} or row.name in NEVER_THERE, f"of {row.route} nothing was taken: {found}"

@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from open_site import ATTACK, Site, open_site
+from open_site import ATTACK, Site, open_site, sign_in
 
 from gateway.domain.audit import AuditFilter
+from gateway.domain.principals import Role
 
 
 async def left(site: Site, fleet_key: str) -> dict[str, Any]:
@@ -71,7 +72,7 @@ async def test_a_text_and_a_chat_are_tried_under_a_policy_or_as_a_key(tmp_path: 
         policy = (await site.ask("POST", "/api/policies", {"name": "watch", "mode": "observe", "block_score": 100}))[
             "data"
         ]
-        key = await site.key(scopes=["chat:completions"], policy="watch", models=["echo"])
+        key = await site.key(policy="watch", models=["echo"])
         chat = {"model": "echo", "messages": [{"role": "user", "content": ATTACK}]}
         for name, value in (("policy", policy["id"]), ("policy", "watch"), ("key", key["id"])):
             assert (await site.ask("POST", f"/api/shield/chat?{name}={value}", chat))["status"] == 200, name
@@ -83,3 +84,31 @@ async def test_a_text_and_a_chat_are_tried_under_a_policy_or_as_a_key(tmp_path: 
             assert (await site.ask("POST", f"/api/shield/chat{query}", chat))["status"] == code, query
         recorded = await site.ask("POST", "/api/shield/scan", {"text": ATTACK, "policy": "watch"})
         assert (recorded["status"], recorded["error"]["param"]) == (409, "record")
+
+
+async def test_a_trial_is_no_way_around_policies_and_keys(tmp_path: Path) -> None:
+    async with open_site(tmp_path, rbac_enabled=True) as site:
+        operator, manager = await sign_in(site, Role.OPERATOR), await sign_in(site, Role.SECURITY_MANAGER)
+        await manager.ask("POST", "/api/policies", {"name": "lax", "mode": "observe"})
+        chat = {"model": "echo", "messages": [{"role": "user", "content": ATTACK}]}
+        refused = await operator.ask("POST", "/api/shield/chat?policy=lax", chat)
+        assert (refused["status"], refused["error"]["code"]) == (403, "permission_denied")
+        assert (await manager.ask("POST", "/api/shield/chat?policy=lax", chat))["status"] == 200
+        (event,) = (await site.gateway.audit.page(AuditFilter(action="chat_tried"))).items
+        assert (event.details["verdict"], event.details["action"]) == ("BLOCK", "observed")
+
+        async def key(*scopes: str) -> str:
+            wanted = {"name": "k", "scopes": scopes}
+            return str((await operator.ask("POST", "/api/config/api-keys", wanted))["data"]["id"])
+
+        hello = chat | {"messages": [{"role": "user", "content": "hello"}]}
+        scanner, denied, revoked = (
+            await key("shield:scan"),
+            await key("chat:completions"),
+            await key("chat:completions"),
+        )
+        wanted = {"list": "deny", "type": "KEY", "value": denied, "force": True}
+        assert (await manager.ask("POST", "/api/access", wanted))["status"] == 201
+        assert (await operator.ask("POST", f"/api/config/api-keys/{revoked}/revoke"))["status"] == 200
+        for one, status in ((scanner, 409), (denied, 403), (revoked, 409)):
+            assert (await operator.ask("POST", f"/api/shield/chat?key={one}", hello))["status"] == status

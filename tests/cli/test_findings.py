@@ -4,7 +4,6 @@ import hashlib
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -54,7 +53,7 @@ def test_an_exception_is_made_on_the_command_line_once_its_effect_is_known(comma
     first, second = attack(tmp_path, "design-bot", "evil-bot")
     told = command("alerts", "harmless", first)[1]
     assert "key: The key ci: say-please. This request would now be ALLOW (score 0)." in told
-    assert "1 other blocked would have passed, 0 of them confirmed attacks" in told
+    assert "1 others would have passed, 1 of them blocked, 0 confirmed attacks; not known of 0." in told
     _, made, said = command(
         "alerts", "resolve", first, "--harmless", "--exception", "key_agent", "--until", "7d", "--note", "ours"
     )
@@ -68,26 +67,18 @@ def test_an_exception_is_made_on_the_command_line_once_its_effect_is_known(comma
 
 
 def test_the_evidence_of_an_incident_is_compared_with_the_log(command: Run, tmp_path: Path) -> None:
-    async def work() -> Any:
-        async with open_site(tmp_path, data_dir=str(tmp_path / "data")) as site:
-            await site.chat((await site.key())["key"], ATTACK, agent="bot")
-            (one,) = (await site.ask("GET", "/api/incidents"))["data"]
-            answer = await site.ask("GET", f"/api/incidents/{one['id']}/evidence?format=json")
-            return {name: value for name, value in answer.items() if name not in ("status", "headers")}
-
-    evidence = anyio.run(work)
-    file = tmp_path / "evidence.json"
-    file.write_text(json.dumps(evidence))
-    code, said, _ = command("audit", "verify", "--evidence", str(file))
-    assert code == 0 and "evidence: 2 of 2 events are as in the log" in said
-    (rows,) = [one["rows"] for one in evidence["sections"] if one["title"].startswith("Actions")]
-    rows[0]["hash"] = "0" * 64
-    file.write_text(json.dumps(evidence))
-    code, said, _ = command("audit", "verify", "--evidence", str(file))
-    assert code == 1 and "DIFFERS: evt_" in said and "1 of 2" in said
-    file.write_text("{}")
-    with pytest.raises(GatewayError, match="no evidence of an incident"):
-        command("audit", "verify", "--evidence", str(file))
+    attack(tmp_path, "bot")
+    (one,) = json.loads(command("incidents", "list", "--json")[1])
+    for form in ("json", "html"):
+        file = tmp_path / f"evidence.{form}"
+        command("incidents", "evidence", one["id"], "--format", form, "--output", str(file))
+        code, said, _ = command("audit", "verify", "--evidence", str(file))
+        assert code == 0 and f"the file is the evidence of {one['id']} that cli exported" in said
+        file.write_text(file.read_text().replace("say-please", "say-thanks", 1))
+        code, said, _ = command("audit", "verify", "--evidence", str(file))
+        assert code == 1 and "CHANGED" in said
+    with pytest.raises(GatewayError, match="cannot be read"):
+        command("audit", "verify", "--evidence", str(tmp_path / "none"))
 
 
 def test_an_incident_is_listed_stopped_and_written_out(command: Run, tmp_path: Path) -> None:

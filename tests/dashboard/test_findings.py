@@ -53,7 +53,7 @@ def test_what_was_harmless_closes_the_alert_of_this_request_and_names_it(
     page.wait(f"{HARMLESS}.querySelector('form')")
     told = page.run(f"{HARMLESS}.textContent")
     assert "fp-design-bot" in told and key["prefix"] in told and first["detections"][0]["rule"] in told
-    assert re.search(r"[1-9]\d* other blocked requests? would have passed", told)
+    assert re.search(r"[1-9]\d* other flagged requests? would have passed", told)
     assert re.search(r"\d{3} of \d{3} attacks of the validation suite would pass", told)
     assert page.run(f"{HARMLESS}.querySelector('input[value=policy]').disabled")
     send(page, {"note": "harmless"})

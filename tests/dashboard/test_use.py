@@ -209,7 +209,7 @@ def test_the_playground_streams_a_chat_under_two_policies_and_records_only_who_i
     ]
     try:
         before = records(site)
-        page = opened("shield/playground", role="operator")
+        page = opened("shield/playground", role="security_manager")
         page.run(WATCH)
         words = {
             "kind": "A chat with a model",
@@ -236,7 +236,7 @@ def test_the_playground_streams_a_chat_under_two_policies_and_records_only_who_i
         assert records(site) == before
         events = site.ask("GET", "/api/audit?action=chat_tried").json["data"]
         assert [(one["actor"], one["resource_id"], one["outcome"]) for one in events] == [
-            ("operator", "try-out", outcome) for outcome in ("success", "refused", "success", "success")
+            ("security_manager", "try-out", outcome) for outcome in ("success", "refused", "success", "success")
         ]
         assert not any("spider" in repr(one) for one in events)
     finally:

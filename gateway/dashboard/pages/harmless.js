@@ -24,6 +24,7 @@ export async function harmlessDialog(id, done) {
   });
   fill(body,
     h("div.row-line", verdict(seen.verdict), h("b", `Score ${seen.score}`), h("span.dim", [seen.agent, seen.key_prefix].filter(Boolean).join(", ")), time(seen.occurred_at)),
+    active.some((one) => one.count > 1) && h("div.banner.soso", h("span", `The alert counts ${number(Math.max(...active.map((one) => one.count)))} requests. All of them are closed with it; look at the others first.`)),
     active.length ? h("div", h("p", active.length > 1 ? "This closes these alerts, which the request added to:" : "This closes this alert, which the request added to:"), active.map((one) => facts(["Alert", one.title], ["Rule", code(one.rule)], ["Agent", one.agent], ["Key", one.key_prefix && code(one.key_prefix)], ["Last seen", time(one.last_seen)], ["Requests", number(one.count)])))
       : h("p.dim", seen.alerts.length ? "The alert of this request is closed already." : "This request has no alert."),
     !seen.may_approve && h("div.banner", h("span", "Your role proposes exceptions. They hold once a security manager approves them under Shield, Accepted risks.")),
@@ -39,13 +40,14 @@ function choice(options) {
 }
 
 function effect(one) {
-  if (one.exception === "none") return "The same text is blocked again. The alert counts no further repetition of it.";
+  if (one.exception === "none") return "The same text is blocked again. Within ten minutes it counts on the closed alert; any other text opens a new one.";
   if (one.exception === "report") return "An alert asks for a better rule. The text is blocked until then.";
   if (one.unavailable) return one.unavailable;
   const { lets_through: lets, suite, new_verdict: after } = one;
   return [
     h("span", `${one.covers}: `, one.rules.map((rule, index) => [index ? ", " : "", code(rule)]), "."), " ", after.says, h("br"),
-    lets.unblocked || lets.lowered ? h("b", `In the last ${lets.days} days, ${number(lets.unblocked)} other blocked ${lets.unblocked === 1 ? "request" : "requests"} would have passed`, lets.confirmed ? [", including ", number(lets.confirmed), " that someone took for an attack"] : "", ".") : `In the last ${lets.days} days, no other request would have passed.`,
+    lets.lowered ? h("b", `In the last ${lets.days} days, ${number(lets.lowered)} other flagged ${lets.lowered === 1 ? "request" : "requests"} would have passed, ${number(lets.unblocked)} of them blocked ones`, lets.confirmed ? [", and ", number(lets.confirmed), " that someone took for an attack"] : "", ".") : !lets.unknown && `In the last ${lets.days} days, no other request would have passed.`,
+    lets.unknown > 0 && h("b", ` For ${number(lets.unknown)} other ${lets.unknown === 1 ? "request" : "requests"}, only the text would show it.`),
     lets.is_partial && ` Only the newest ${number(lets.judged)} flagged requests were checked.`,
     lets.examples.length > 0 && h("span", " Newest: ", lets.examples.map((each, index) => [index ? ", " : "", h("a", { href: `#/traffic/${each.request_id}`, target: "_blank", rel: "noopener" }, time(each.occurred_at))]), "."),
     suite && [" ", suite.lost ? h("b", `${number(suite.lost)} of ${number(suite.found)} attacks of the validation suite would pass.`) : "No attack of the validation suite would pass."],

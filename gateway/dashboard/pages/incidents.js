@@ -52,8 +52,9 @@ export async function draw(context, here) {
 const pick = ({ scope, assigned_to, severity: grade, since, until, agent, key, rule, request_id }) => ({ scope, assigned_to, severity: grade, since, until, agent, key, rule, request_id });
 
 async function send(ids, change, done) {
-  const { incidents } = await api.patch("/api/incidents", { ids, ...change });
-  toast(incidents.length === 1 ? "Incident changed." : `${incidents.length} incidents changed.`);
+  const { incidents, unchanged } = await api.patch("/api/incidents", { ids, ...change });
+  const changed = incidents.length - unchanged.length, kept = unchanged.length ? ` ${unchanged.length} cannot take this state and stayed as ${unchanged.length === 1 ? "it was" : "they were"}.` : "";
+  toast(`${changed === 1 ? "1 incident" : `${changed} incidents`} changed.${kept}`, unchanged.length ? "bad" : "good");
   done();
 }
 
@@ -70,7 +71,7 @@ function one(id, context, changed) {
   const body = h("div.stack"), { can, link } = context;
   const again = load(body, () => api.get(at("incidents", id), {}, context.signal), (incident) => {
     const after = () => { again(); changed(); };
-    const open = incident.status !== "closed", found = incident.members.findLast((alert) => alert.source === "shield" && alert.request_id);
+    const open = incident.status !== "closed", ofRequest = incident.members.filter((alert) => alert.source === "shield" && alert.request_id), found = ofRequest.findLast((alert) => ["open", "acknowledged", "investigating"].includes(alert.status)) || ofRequest.at(-1);
     return [
       h("div.row-line", severity(incident.severity), status(incident.status), h("span.dim", `${number(incident.alerts)} alerts, ${number(incident.requests)} requests`)),
       h("h2", incident.title),
