@@ -57,7 +57,7 @@ async def test_a_job_that_fails_is_logged_without_its_text_and_runs_again_and_ot
 
 def test_every_job_has_a_name_of_its_own_and_waits() -> None:
     assert len({job.name for job in JOBS}) == len(JOBS)
-    assert all(job.every_seconds >= 1 for job in JOBS)
+    assert all(job.every_seconds >= 0.25 for job in JOBS)
 
 
 async def test_a_job_that_has_nothing_to_do_takes_no_lease() -> None:

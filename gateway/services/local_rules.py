@@ -90,11 +90,11 @@ class LocalRules(Resource[LocalRule]):
     async def change(self, principal: Principal, name: str, changes: ChangedRule, context: RequestContext) -> LocalRule:
         """Store a new version of a rule. Raises as `create`; NotFound, and Conflict also for another version."""
         check(changes)
-        rule = changes.rule
+        rule, history = changes.rule, await self.history(name)
         if (rule is None) is (changes.to is None):
             raise Conflict("Send either rule or to.", param="rule")
         if rule is None:
-            rule = next((one.rule for one in await self.history(name) if one.version == changes.to), None)
+            rule = next((one.rule for one in history if one.version == changes.to), None)
             if rule is None:
                 raise Conflict("to must be a version that has a rule.", param="to")
         if rule.get("id") != name:

@@ -82,14 +82,14 @@ def test_of_noise_only_what_is_near_a_word_is_read_as_leet_and_an_attack_in_it_i
     shield: Shield, attack: str
 ) -> None:
     plain = " ".join([attack] * 400)
-    assert len(shield._disguises.readings(Shapes(plain), frozenset(), ())[0].text) == len(plain)
+    assert len(shield._in_use.disguises.readings(Shapes(plain), frozenset(), ())[0].text) == len(plain)
     disguises = Disguises(lambda: ["ignore", "previous", "instructions"])
     for around in noises(16_000):
         hidden = shield.scan(f"{around} {attack} {around}", Direction.INBOUND)
         assert hidden.verdict is not Verdict.ALLOW
         assert "leet" in {one.view for one in hidden.detections}
         assert "ignore" in "".join(one.text for one in disguises.readings(Shapes(f"{around} 1gn0re"), frozenset(), ()))
-        read = shield._disguises.readings(Shapes(around), frozenset(), ())
+        read = shield._in_use.disguises.readings(Shapes(around), frozenset(), ())
         assert sum(len(one.text) for one in read) < len(around) / 4
 
 
