@@ -57,7 +57,7 @@ class Evidence:
         """
         body = await self.store.db.read(lambda tx: self._body(tx, principal, incident_id))
         document = await anyio.to_thread.run_sync(write_report, body, form)
-        details = {"format": form.value, "sha256": hashlib.sha256(document.encode()).hexdigest()}
+        details = {"format": form.value, "sha256": _digest(document.encode())}
         await self.audit.commit(
             lambda tx: self.audit.append_change(
                 tx, "incident_exported", principal, context, "incident", incident_id, details=details
@@ -68,7 +68,7 @@ class Evidence:
     async def export_of(self, document: bytes) -> AuditEvent | None:
         """Return the event of the export that wrote these bytes, None if there is none in the log."""
         wanted = AuditFilter(action="incident_exported", limit=MAX_AUDIT_LIMIT)
-        digest = hashlib.sha256(document).hexdigest()
+        digest = _digest(document)
 
         def work(tx: Transaction) -> AuditEvent | None:
             cursor: str | None = None
@@ -126,6 +126,11 @@ class Evidence:
         )
         mine = {row.request_id for row in case.traffic}
         return tuple(row for row in self.store.traffic.page(tx, wanted).items if row.request_id not in mine)
+
+
+def _digest(document: bytes) -> str:
+    """Return the SHA-256 of a document without the line breaks at its end, which programs add."""
+    return hashlib.sha256(document.rstrip(b"\r\n")).hexdigest()
 
 
 def _incident(case: IncidentCase) -> Section:

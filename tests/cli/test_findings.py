@@ -74,6 +74,8 @@ def test_the_evidence_of_an_incident_is_compared_with_the_log(command: Run, tmp_
         command("incidents", "evidence", one["id"], "--format", form, "--output", str(file))
         code, said, _ = command("audit", "verify", "--evidence", str(file))
         assert code == 0 and f"the file is the evidence of {one['id']} that cli exported" in said
+        file.write_text(file.read_text() + "\n")  # as an `echo` behind it does
+        assert command("audit", "verify", "--evidence", str(file))[0] == 0
         file.write_text(file.read_text().replace("say-please", "say-thanks", 1))
         code, said, _ = command("audit", "verify", "--evidence", str(file))
         assert code == 1 and "CHANGED" in said
