@@ -68,6 +68,7 @@ from gateway.services.sign_in_throttle import SignInThrottle
 from gateway.services.signin import SignIn
 from gateway.services.spending import Spending
 from gateway.services.traffic import Traffic
+from gateway.services.trials import Trials
 from gateway.services.trust_audits import TrustAudits
 from gateway.services.users import Users
 from gateway.settings import Settings
@@ -122,6 +123,7 @@ class Lasting:
         self.access_list = AccessList(store=store, clock=clock, ids=ids, audit=audit)
         self.policies = Policies(store=store, clock=clock, ids=ids, audit=audit)
         self.keys = Keys(store=store, clock=clock, ids=ids, audit=audit)
+        self.trials = Trials(self.policies, self.keys, clock)
         self.first_start = FirstStart(store=store, clock=clock, ids=ids, audit=audit, keys=self.keys)
         refusals = Refusals(audit=audit, clock=clock, alerts=alerts)
         self.limiter = shared.limiter if shared else RateWindows()

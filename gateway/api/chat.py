@@ -16,7 +16,7 @@ from gateway.offload import ThreadOffload
 from gateway.services.chat import PromptBlocked
 from gateway.services.chat_record import ShieldSummary
 from gateway.services.chat_stream import ChatStream
-from gateway.services.trials import TriedAs, tried_as
+from gateway.services.trials import TriedAs
 from gateway.spelling import hint
 from gateway.strict_json import write_json
 
@@ -39,14 +39,7 @@ class ChatEdge:
         if command.policy is not None and Permission.POLICIES_MANAGE not in who.permissions:
             # It would let out what the policies that others set do not.
             raise PermissionDenied("Your role may chat under the policy of a key only.", param="policy")
-        tried = await tried_as(
-            who,
-            command,
-            policies=gateway.policies,
-            keys=gateway.keys,
-            scope=Scope.CHAT_COMPLETIONS,
-            now_at=gateway.clock.now_at(),
-        )
+        tried = await gateway.trials.principal(who, command, Scope.CHAT_COMPLETIONS)
         # Requests with keys keep these up to date; perhaps there was none since a change.
         gateway.access.refresh()
         gateway.policies.refresh()

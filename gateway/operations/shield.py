@@ -19,7 +19,7 @@ from gateway.services.rule_trials import Replay, ReplayRule, TriedRule, TryRule
 from gateway.services.rules import RuleInUse, WantedOverride
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema
 from gateway.services.shield_tests import LastShieldTests, RunShieldTests, ShieldTestsRun, ShieldTestsState
-from gateway.services.trials import TriedAs, tried_as
+from gateway.services.trials import TriedAs
 from gateway.shield.detections import Direction, Severity
 from gateway.shield.rules import LOCAL
 
@@ -124,14 +124,7 @@ async def _try_text(gateway: Gateway, who: Principal, command: TryText, context:
     if command.record and (command.policy or command.key):
         raise Conflict("A scan under another policy or key is not recorded; send record: false.", param="record")
     as_whom = TriedAs(policy=command.policy, key=command.key)
-    tried = await tried_as(
-        who,
-        as_whom,
-        policies=gateway.policies,
-        keys=gateway.keys,
-        scope=Scope.SHIELD_SCAN,
-        now_at=gateway.clock.now_at(),
-    )
+    tried = await gateway.trials.principal(who, as_whom, Scope.SHIELD_SCAN)
     answer = await gateway.scans.scan(tried, command, context, is_recorded=command.record)
     if command.record:
         gateway.metrics.count("gateway_scans_total", source="scan", verdict=answer.verdict.value)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from gateway.clock import Clock
 from gateway.domain.principals import Permission, Principal, Scope
 from gateway.errors import Conflict, PermissionDenied
 from gateway.services.keys import Keys
@@ -16,23 +17,29 @@ class TriedAs:
     key: str | None = None
 
 
-async def tried_as(
-    who: Principal, wanted: TriedAs, *, policies: Policies, keys: Keys, scope: Scope, now_at: int
-) -> Principal:
-    """Return the principal as which the gateway judges a trial of `who`. scope: that a key needs for the same.
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """Says as whom a trial of a user is judged."""
 
-    Raises:
-        Conflict: a policy and a key. PermissionDenied: the user may not see keys.
-        NotFound: there is no such policy or key.
-    """
-    if wanted.key is None:
-        return who if wanted.policy is None else replace(who, policy=(await policies.show(wanted.policy)).id)
-    if wanted.policy is not None:
-        raise Conflict("Name a policy or a key, not both.", param="policy")
-    if Permission.API_KEYS_READ not in who.permissions:
-        raise PermissionDenied("Your role may not try the rules of a key.", param="key")
-    found = await keys.show(wanted.key)
-    if (status := found.status(now_at)) != "active" or scope not in found.scopes:
-        why = f"is {status}" if status != "active" else f"lacks the scope {scope}"
-        raise Conflict(f"The key {why}, so nothing can be tried as it.", param="key")
-    return found.principal()
+    policies: Policies
+    keys: Keys
+    clock: Clock
+
+    async def principal(self, who: Principal, wanted: TriedAs, scope: Scope) -> Principal:
+        """Return the principal of a trial of `who`. scope: that a key needs for the same.
+
+        Raises:
+            Conflict: a policy and a key, or the key could not do it. PermissionDenied: the user may not see keys.
+            NotFound: there is no such policy or key.
+        """
+        if wanted.key is None:
+            return who if wanted.policy is None else replace(who, policy=(await self.policies.show(wanted.policy)).id)
+        if wanted.policy is not None:
+            raise Conflict("Name a policy or a key, not both.", param="policy")
+        if Permission.API_KEYS_READ not in who.permissions:
+            raise PermissionDenied("Your role may not try the rules of a key.", param="key")
+        found = await self.keys.show(wanted.key)
+        if (status := found.status(self.clock.now_at())) != "active" or scope not in found.scopes:
+            why = f"is {status}" if status != "active" else f"lacks the scope {scope}"
+            raise Conflict(f"The key {why}, so nothing can be tried as it.", param="key")
+        return found.principal()
