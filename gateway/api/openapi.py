@@ -7,6 +7,7 @@ from gateway import __version__
 from gateway.api.reading import IF_MATCH_PATTERN, names_of, path_fields
 from gateway.bundle import build_id
 from gateway.codecs import WRITTEN_TIME_PATTERN
+from gateway.domain.paging import MOST_COUNTED
 from gateway.domain.report_text import CONTENT_TYPES as REPORT_TYPES
 from gateway.errors import STATUS_BY_CODE
 from gateway.operations.operation import Door, Operation
@@ -57,7 +58,11 @@ _META = _closed(
 )
 _PAGE = _closed(
     limit=_COUNT,
-    count=_COUNT,
+    count={"type": "integer", "minimum": 0, "description": "How many items this page has."},
+    total={
+        "anyOf": [_COUNT, _NULL],
+        "description": f"How many match on all pages together; null when more than {MOST_COUNTED} do.",
+    },
     next={"anyOf": [_TEXT, _NULL], "description": "Give it back as `cursor` for the next page; null at the end."},
 )
 _JSON: JsonSchema = {

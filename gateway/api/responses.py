@@ -35,7 +35,7 @@ def envelope_response(
     data: object, page: Page[object] | None, *, request_id: str, now_at: int, status: int = 200, headers: Headers = ()
 ) -> Response:
     """Return `{"ok", "data", "meta"}`, with "page" for a list. now_at: Unix milliseconds."""
-    listed = {"limit": page.limit, "count": len(page.items), "next": page.next} if page else None
+    listed = page and {"limit": page.limit, "count": len(page.items), "total": page.total, "next": page.next}
     meta = {"request_id": request_id, "timestamp": write_time(now_at)}
     body = {"ok": True, "data": data} | ({"page": listed} if listed else {}) | {"meta": meta}
     return json_response(body, headers, status=status)

@@ -5,7 +5,7 @@ differ only in case are one agent.
 """
 
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 
@@ -125,6 +125,16 @@ class AgentFilter(PageQuery):
     search: str | None = None
 
 
+AGENT_SORTS: Mapping[str, Callable[[AgentView], int | str]] = {
+    "name": lambda one: one.name.casefold(),
+    "owner": lambda one: (one.owner or "").casefold(),
+    "risk": lambda one: tuple(AgentRisk).index(one.risk),
+    "status": lambda one: tuple(AgentStatus).index(one.status),
+    "requests": lambda one: one.requests_24h,
+    "blocks": lambda one: one.blocks_24h,
+    "first_seen": lambda one: one.first_seen_at or 0,
+    "last_seen": lambda one: one.last_seen_at or 0,
+}
 _SHARED_FIELDS = {one.name for one in fields(AgentView)} & {one.name for one in fields(AgentRecord)}
 
 

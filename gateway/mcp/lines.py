@@ -5,23 +5,22 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from gateway.domain.alerts import Alert
 from gateway.domain.audit import AuditEvent
+from gateway.domain.paging import MOST_COUNTED
 from gateway.domain.posture import Check, CheckStatus
 from gateway.mcp.tool import one_line
 from gateway.shield.detections import Detection, Severity
 from gateway.strict_json import write_time
 
-MOST_COUNTED = 10_000
-"""Matching records are counted up to this number."""
 _MOST_DETECTIONS = 5
 
 
-def counted(what: str, shown: int, total: int) -> str:
-    """Return the head of a list. total: how many match, counted to one beyond `MOST_COUNTED`."""
-    if not total:
+def counted(what: str, shown: int, total: int | None) -> str:
+    """Return the head of a list. total: how many match, None for more than `MOST_COUNTED`."""
+    if total == 0:
         return f"No {what} matches."
-    if shown >= total:
+    if shown == total:
         return f"{shown} {what if shown == 1 else what + 's'}, newest first:"
-    whole = f"more than {MOST_COUNTED}" if total > MOST_COUNTED else str(total)
+    whole = f"more than {MOST_COUNTED}" if total is None else str(total)
     return f"{shown} of {whole} {what}s, newest first; more with `limit`:"
 
 

@@ -8,7 +8,7 @@ from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditEvent, AuditFilter
 from gateway.domain.principals import read_request_id
 from gateway.mcp.configure_provider import CONFIGURE_PROVIDER
 from gateway.mcp.generate_report import GENERATE_REPORT
-from gateway.mcp.lines import MOST_COUNTED, alert_line, check_lines, counted, detection_line, event_line
+from gateway.mcp.lines import alert_line, check_lines, counted, detection_line, event_line
 from gateway.mcp.manage_access import MANAGE_ACCESS
 from gateway.mcp.manage_budget import MANAGE_BUDGET
 from gateway.mcp.self_checks import RUN_SHIELD_TESTS, RUN_TRUST_AUDIT
@@ -44,10 +44,10 @@ class QueryThreats:
 
 @dataclass(frozen=True, slots=True)
 class AlertList:
-    """Alerts, newest first. total: how many match, counted as far as one beyond 10,000."""
+    """Alerts, newest first. total: how many match, null for more than 10,000."""
 
     alerts: tuple[Alert, ...]
-    total: int
+    total: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,10 @@ class ReviewAudit:
 
 @dataclass(frozen=True, slots=True)
 class EventList:
-    """Audit events, newest first. total: how many match, counted as far as one beyond 10,000."""
+    """Audit events, newest first. total: how many match, null for more than 10,000."""
 
     events: tuple[AuditEvent, ...]
-    total: int
+    total: int | None
 
 
 async def _shield_scan(call: ToolCall, command: ScanText) -> ToolOutput:
@@ -115,22 +115,16 @@ def _posture_text(report: PostureReport) -> str:
 
 async def _query_threats(call: ToolCall, command: QueryThreats) -> ToolOutput:
     wanted = AlertFilter(**_filters(command))
-    store = call.gateway.store
-    alerts, total = await store.db.read(
-        lambda tx: (store.alerts.page(tx, wanted).items, store.alerts.count_matching(tx, wanted, most=MOST_COUNTED + 1))
-    )
-    lines = [counted("alert", len(alerts), total), *map(alert_line, alerts)]
-    return ToolOutput("\n".join(lines), encode(AlertList(alerts, total)))
+    page = await call.gateway.alerts.page(wanted)
+    lines = [counted("alert", len(page.items), page.total), *map(alert_line, page.items)]
+    return ToolOutput("\n".join(lines), encode(AlertList(page.items, page.total)))
 
 
 async def _review_audit(call: ToolCall, command: ReviewAudit) -> ToolOutput:
     wanted = AuditFilter(**_filters(command))
-    store = call.gateway.store
-    events, total = await store.db.read(
-        lambda tx: (store.audit.page(tx, wanted).items, store.audit.count_matching(tx, wanted, most=MOST_COUNTED + 1))
-    )
-    lines = [counted("event", len(events), total), *map(event_line, events)]
-    return ToolOutput("\n".join(lines), encode(EventList(events, total)))
+    page = await call.gateway.audit.page(wanted)
+    lines = [counted("event", len(page.items), page.total), *map(event_line, page.items)]
+    return ToolOutput("\n".join(lines), encode(EventList(page.items, page.total)))
 
 
 def _filters(command: QueryThreats | ReviewAudit) -> dict[str, Any]:

@@ -3,7 +3,15 @@
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from gateway.domain.agents import MAX_AGENT_LIMIT, AgentFilter, AgentRisk, AgentSource, AgentStatus, AgentView
+from gateway.domain.agents import (
+    AGENT_SORTS,
+    MAX_AGENT_LIMIT,
+    AgentFilter,
+    AgentRisk,
+    AgentSource,
+    AgentStatus,
+    AgentView,
+)
 from gateway.domain.principals import Permission, Scope
 from gateway.operations.operation import choice, text
 from gateway.operations.rows import Noun, paging, public
@@ -52,7 +60,7 @@ AGENT_OPERATIONS = (
             choice("source", AgentSource, "How the gateway learned of it."),
             choice("risk", AgentRisk, "How much attention it needs."),
             text("search", "Text in name, owner, role or tags, in any case."),
-            *paging(MAX_AGENT_LIMIT),
+            *paging(MAX_AGENT_LIMIT, sorts=AGENT_SORTS),
         ),
     ),
     _AGENTS.create(

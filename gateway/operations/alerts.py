@@ -8,6 +8,7 @@ from gateway.operations.operation import choice, kind, request_id, text, time
 from gateway.operations.rows import Noun, paging, public
 from gateway.schema import JsonSchema
 from gateway.shield.detections import Severity
+from gateway.store.alerts import SORTS
 
 ALERT_FILTERS = (
     choice("status", AlertStatus, "The status of the alert."),
@@ -17,7 +18,7 @@ ALERT_FILTERS = (
     request_id(),
     time("since", "Seen at or after: an RFC 3339 time, a date, or an age such as 24h."),
     time("until", "First seen at or before: an RFC 3339 time, a date, or an age such as 24h."),
-    *paging(MAX_ALERT_LIMIT),
+    *paging(MAX_ALERT_LIMIT, sorts=SORTS),
 )
 _SUPPRESSED: JsonSchema = {"const": AlertStatus.SUPPRESSED.value}
 

@@ -8,6 +8,7 @@ from gateway.operations.operation import choice, request_id, text, texts, time
 from gateway.operations.rows import paging, public, row
 from gateway.services.audit_chain import ChainStatus
 from gateway.services.audit_export import ExportFormat
+from gateway.store.audit import SORTS
 
 EXPORT_FILTERS = (
     text("source", "The part of the gateway that recorded it, such as `api`, `shield`, `mcp` or `cli`."),
@@ -20,7 +21,7 @@ EXPORT_FILTERS = (
     text("search", "Text, in any case, in action, actor, agent, key, address, request id, resource or details."),
     request_id(),
 )
-AUDIT_FILTERS = (*EXPORT_FILTERS, *paging(MAX_AUDIT_LIMIT))
+AUDIT_FILTERS = (*EXPORT_FILTERS, *paging(MAX_AUDIT_LIMIT, sorts=SORTS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from gateway.records import project
 from gateway.schema import Bounds
 from gateway.services.policies import WantedPolicy
 from gateway.services.rule_trials import Replay, ReplayPolicy
+from gateway.store.keys import SORTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ _KEYS = Noun(
 _POLICIES = Noun("policies", PolicyRecord, Permission.POLICIES_READ, Permission.POLICIES_MANAGE)
 
 KEY_OPERATIONS = (
-    _KEYS.list("List the API keys, newest first.", takes=PageQuery, query=paging(MAX_KEY_LIMIT)),
+    _KEYS.list("List the API keys, newest first.", takes=PageQuery, query=paging(MAX_KEY_LIMIT, sorts=SORTS)),
     _KEYS.create(
         NewKey,
         "Create a key: `name`, `scopes`, `rate_limit`?, `expires_at`?, `policy`?, `models`?. Shows `key` once.",

@@ -4,14 +4,14 @@ The door of a row follows from `needs`: a scope belongs to an API key, a permiss
 calls the service method of its name and shows the result; a row that needs other code passes a `call` of its own.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, make_dataclass, replace
 from typing import Any, cast
 
 from gateway.app import Gateway
 from gateway.domain.paging import DEFAULT_LIMIT, Page, PageQuery
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
-from gateway.operations.operation import ById, Call, Door, Operation, Parameter, cursor, integer
+from gateway.operations.operation import ById, Call, Door, Operation, Parameter, choice, cursor, integer
 
 View = Callable[[Gateway, Any], object]
 """From what a service returns to what is shown."""
@@ -24,9 +24,12 @@ class PageOf20(PageQuery):
     limit: int = 20
 
 
-def paging(high: int, default: int = DEFAULT_LIMIT) -> tuple[Parameter, Parameter]:
-    """Return the two parameters of a list that has pages."""
-    return integer("limit", "Most items of one page.", 1, high, default), cursor()
+def paging(high: int, default: int = DEFAULT_LIMIT, sorts: Iterable[str] = ()) -> tuple[Parameter, ...]:
+    """Return the parameters of a list that has pages. sorts: the names of what it can be sorted by."""
+    names = tuple(name for sort in sorts for name in (sort, f"-{sort}"))
+    about = "What to sort by, lowest first; with `-` before it, highest first. If left out: newest first."
+    sort = (choice("sort", names, about),) if names else ()
+    return (*sort, integer("limit", "Most items of one page.", 1, high, default), cursor())
 
 
 def row(name: str, route: str, needs: Scope | Permission | None, summary: str, **options: Any) -> Operation:
@@ -44,7 +47,7 @@ def public(twin: Operation, name: str, scope: Scope, summary: str = "") -> Opera
 
 def whole(items: tuple[Any, ...]) -> Page[Any]:
     """Return all items as the only page."""
-    return Page(items, len(items), None)
+    return Page(items, len(items), None, len(items))
 
 
 def with_id(changes: type[object]) -> type[object]:

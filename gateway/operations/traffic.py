@@ -7,6 +7,7 @@ from gateway.operations.operation import ById, choice, integer, request_id, text
 from gateway.operations.rows import Noun, paging
 from gateway.services.traffic import SummaryFilter, TrafficDetail, TrafficSummary
 from gateway.shield.detections import Verdict
+from gateway.store.traffic import SORTS
 
 _ORIGIN = choice("origin", ORIGINS, "Production or demo rows; if left out, those that this gateway has.")
 _SINCE = time("since", "At or after: an RFC 3339 time, a date, or an age such as 24h.")
@@ -39,7 +40,7 @@ TRAFFIC_OPERATIONS = (
             text("search", "Found in any case in agent, key, model, provider, request id, rules or SHA-256."),
             _SINCE,
             _UNTIL,
-            *paging(MAX_TRAFFIC_LIMIT),
+            *paging(MAX_TRAFFIC_LIMIT, sorts=SORTS),
         ),
     ),
     _TRAFFIC.row(

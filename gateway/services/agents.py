@@ -4,9 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Annotated, Any, Literal
 
 from gateway.domain.agents import (
+    AGENT_SORTS,
     MAX_AGENT_LIMIT,
     MAX_NAME_CHARS,
     MAX_TAGS,
@@ -83,17 +85,19 @@ class Agents(Resource[AgentRecord]):
         return tuple(one for _, one in await self._views())
 
     async def page(self, wanted: AgentFilter) -> Page[AgentView]:
-        """List agents, newest first. Raises InvalidRequest for a bad bound or cursor of `wanted`."""
-        limit = check_limit(wanted.limit, MAX_AGENT_LIMIT)
-        query = ("agents", str(wanted.status), str(wanted.source), str(wanted.risk), wanted.search)
-        before = None if wanted.cursor is None else read_cursor(wanted.cursor, query, (int,))[0]
-        found = [
-            (position, one)
-            for position, one in await self._views()
-            if (before is None or position < before) and matches(one, wanted)
-        ]
-        following = write_cursor(query, (found[limit - 1][0],)) if len(found) > limit else None
-        return Page(tuple(one for _, one in found[:limit]), limit, following)
+        """List agents. Raises InvalidRequest for a bad bound, sort or cursor of `wanted`."""
+        limit, by = check_limit(wanted.limit, MAX_AGENT_LIMIT), wanted.sort_of(AGENT_SORTS)
+        query = ("agents", str(wanted.status), str(wanted.source), str(wanted.risk), wanted.search, wanted.sort)
+        matching = ((position, one) for position, one in await self._views() if matches(one, wanted))
+        found = [((*(value(one) for value in by), position), one) for position, one in matching]
+        found.sort(key=itemgetter(0), reverse=wanted.is_highest_first)
+        total = len(found)
+        if wanted.cursor is not None:
+            kinds = [type(part) for part in found[0][0]] if found else [int | str for _ in (*by, "position")]
+            last = read_cursor(wanted.cursor, query, kinds)
+            found = [one for one in found if (one[0] < last if wanted.is_highest_first else one[0] > last)]
+        following = write_cursor(query, found[limit - 1][0]) if len(found) > limit else None
+        return Page(tuple(one for _, one in found[:limit]), limit, following, total)
 
     async def view(self, id: str) -> AgentView:
         """Return one agent. Raises NotFound."""

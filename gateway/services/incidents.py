@@ -56,7 +56,7 @@ class Incidents:
         def work(tx: Transaction) -> Page[Incident]:
             page = self.store.alerts.incidents(tx, wanted)
             found = (self.store.alerts.of_incident(tx, one.incident) for one in page.items)
-            return Page(tuple(incident_of(alerts) for alerts in found), page.limit, page.next)
+            return Page(tuple(incident_of(alerts) for alerts in found), page.limit, page.next, page.total)
 
         return await self.store.db.read(work)
 

@@ -3,10 +3,18 @@
 from gateway.domain.alerts import ACTIVE, MAX_ALERT_LIMIT, TERMINAL, Alert, AlertFilter, AlertSource, AlertStatus
 from gateway.domain.incidents import IncidentFilter
 from gateway.domain.paging import Page
+from gateway.shield.detections import Severity
 from gateway.store.database import Transaction
-from gateway.store.filters import Where
+from gateway.store.filters import Where, rank_of
 from gateway.store.table import PositionedTable
 
+SORTS = {
+    "first_seen": "first_seen_at",
+    "last_seen": "last_seen_at",
+    "severity": rank_of("severity", reversed(Severity)),
+    "status": rank_of("status", AlertStatus),
+    "count": "count",
+}
 _STATES = {"active": ACTIVE, "terminal": TERMINAL}
 _IS_ACTIVE = "status IN (" + ", ".join(f"'{status.value}'" for status in ACTIVE) + ")"
 PRUNE = f"""
@@ -42,7 +50,8 @@ class AlertRepository(PositionedTable[Alert]):
     """The alerts. Active alerts are those that a person has to act on."""
 
     def __init__(self) -> None:
-        super().__init__("alerts", Alert, raises_version=False, order=("position",), page_limit=MAX_ALERT_LIMIT)
+        order = ("position",)
+        super().__init__("alerts", Alert, raises_version=False, order=order, sorts=SORTS, page_limit=MAX_ALERT_LIMIT)
 
     def insert(self, tx: Transaction, record: Alert, **extra: object) -> None:
         """Insert a new alert, on which its own request is counted."""

@@ -63,6 +63,14 @@ HASH_AT = "SELECT hash FROM audit_events WHERE instance_id = :instance_id AND se
 # The value that most events have in a column, which its index leaves out. A search for another value also says that
 # the column differs from this one, so that the database can use the index.
 USUAL = {"action": "chat_completed", "source": "chat", "resource_type": "model"}
+SORTS = {
+    "time": "occurred_at",
+    "number": "seq",
+    "actor": "lower(actor)",
+    "action": "action",
+    "outcome": "outcome",
+    "source": "source",
+}
 SEARCHED = found_in(
     (
         "action", "actor", "actor_id", "key_prefix", "agent", "ip", "request_id", "resource_type", "resource_id",
@@ -89,7 +97,9 @@ class AuditRepository(PositionedTable[AuditEvent]):
 
     def __init__(self, headfile: HeadFile) -> None:
         order = ("occurred_at", "position")
-        super().__init__("audit_events", AuditEvent, order=order, page_limit=MAX_AUDIT_LIMIT, codecs=_codecs(_read))
+        super().__init__(
+            "audit_events", AuditEvent, order=order, sorts=SORTS, page_limit=MAX_AUDIT_LIMIT, codecs=_codecs(_read)
+        )
         self._headfile = headfile
 
     def append(self, tx: Transaction, event: AuditEvent) -> AuditEvent:

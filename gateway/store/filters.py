@@ -50,6 +50,12 @@ def found_in(columns: Iterable[str]) -> str:
     return "(" + " OR ".join(f"lower({name}) LIKE lower(:search) ESCAPE '\\'" for name in columns) + ")"
 
 
+def rank_of(column: str, values: Iterable[str]) -> str:
+    """Return the expression for the place of a column's value among all its values, -1 for any other."""
+    places = " ".join(f"WHEN '{value}' THEN {place}" for place, value in enumerate(values))
+    return f"CASE {column} {places} ELSE -1 END"
+
+
 def check_limit(limit: int, highest: int) -> int:
     """Return `limit`. Raises InvalidRequest if it is not 1 to `highest`."""
     if not 1 <= limit <= highest:

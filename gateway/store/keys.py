@@ -3,10 +3,19 @@
 from dataclasses import replace
 
 from gateway.domain.keys import MAX_KEY_LIMIT, KeyRecord
+from gateway.domain.paging import MAX_INTEGER
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.table import AuthorityTable
 
+# A key that was never used stands below all that were; one that never expires stands above all that do.
+SORTS = {
+    "name": "lower(name)",
+    "created": "created_at",
+    "last_used": "COALESCE(last_used_at, -1)",
+    "expires": f"COALESCE(expires_at, {MAX_INTEGER})",
+    "rate_limit": "rate_limit",
+}
 BY_DIGEST = "WHERE digest = :digest"
 OF_POLICY = "WHERE policy = :policy AND (revoked_at IS NULL OR revoked_at > :now_at)"
 REVOKE = """
@@ -25,7 +34,7 @@ class KeyRepository(AuthorityTable[KeyRecord]):
 
     def __init__(self) -> None:
         changes = ("name", "scopes", "rate_limit", "expires_at", "policy", "models")
-        super().__init__("api_keys", KeyRecord, changes=changes, page_limit=MAX_KEY_LIMIT)
+        super().__init__("api_keys", KeyRecord, changes=changes, sorts=SORTS, page_limit=MAX_KEY_LIMIT)
 
     def insert(self, tx: AuthorityTransaction, record: KeyRecord, **extra: object) -> None:
         """Insert a record. A key that replaces no other begins a lineage of its own."""

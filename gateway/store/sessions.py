@@ -37,7 +37,7 @@ class SessionRepository:
         where.equal(wanted, "user_id")
         found = SESSIONS.page(tx, wanted, where)
         signed_in = (_signed_in(tx, session) for session in found.items)
-        return Page(tuple(one for one in signed_in if one is not None), found.limit, found.next)
+        return Page(tuple(one for one in signed_in if one is not None), found.limit, found.next, found.total)
 
     def count_live(self, tx: Transaction, *, now_at: int) -> int:
         return SESSIONS.count(tx, f"WHERE {_IS_LIVE}", now_at=now_at, idle_since=now_at - SESSION_IDLE_MS)

@@ -17,7 +17,7 @@ from operator import attrgetter
 from types import NoneType
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from gateway.domain.paging import MAX_INTEGER, Page, PageQuery, read_cursor, write_cursor
+from gateway.domain.paging import MAX_INTEGER, MOST_COUNTED, Page, PageQuery, read_cursor, write_cursor
 from gateway.schema import decode, encode
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Row, Transaction
@@ -58,8 +58,9 @@ class TableReader(Generic[R]):
     that has no column. extra: columns without a field, whose values are given on every write. changes: the fields
     that `change` writes, by default all but the key and who made the record when. raises_version: whether `change`
     raises the version; otherwise it writes that of the record.
-    order: the columns by which pages are sorted, newest first; by default the key. page_limit: the most rows of a
-    page. kept: how many of the newest rows an insert leaves.
+    order: the columns by which pages are sorted, newest first; by default the key. sorts: by its name, what a page can
+    be sorted by instead: an expression that is never NULL. Rows alike in it stand in the order of the table.
+    page_limit: the most rows of a page. kept: how many of the newest rows an insert leaves.
     """
 
     def __init__(
@@ -74,12 +75,13 @@ class TableReader(Generic[R]):
         changes: Sequence[str] = (),
         raises_version: bool = True,
         order: Sequence[str] = (),
+        sorts: Mapping[str, str] | None = None,
         page_limit: int = 100,
         kept: int = 0,
     ) -> None:
         renamed, hints, order = columns or {}, get_type_hints(record), order or (key,)
         self.name, self._record, self._key, self._order = name, record, key, order
-        self._page_limit, self._kept = page_limit, kept
+        self._page_limit, self._kept, self._sorts = page_limit, kept, sorts or {}
         self._columns = {
             one.name: renamed.get(one.name) or one.name
             for one in fields(record)  # type: ignore[arg-type]  # every record is a dataclass
@@ -106,8 +108,6 @@ class TableReader(Generic[R]):
             DELETE FROM {name} WHERE {key} IN (SELECT {key} FROM {name} ORDER BY {key} DESC LIMIT 100 OFFSET :kept)
         """  # noqa: S608
         self._of_key = f"WHERE {key} = :{key}"
-        self._list_sql = f"SELECT {', '.join(dict.fromkeys((*order, *self.columns)))} FROM {self.name}"  # noqa: S608
-        self._newest_first = " ORDER BY " + ", ".join(f"{column} DESC" for column in order) + " LIMIT :limit"
 
     def select(self, rest: str = "") -> str:
         """Return the statement that reads whole records. rest: what follows its FROM."""
@@ -159,28 +159,33 @@ class TableReader(Generic[R]):
         """Return the conditions of a filter. A repository whose pages have filters overrides this."""
         return Where()
 
-    def count_matching(self, tx: Transaction, wanted: PageQuery, *, most: int) -> int:
-        """Count the records that a filter matches, up to `most`. Ignores its limit and cursor."""
-        where = self._where(wanted)
-        return self.count(tx, where.sql(), most=most, **where.params)
-
     def page(self, tx: Transaction, wanted: PageQuery, where: Where | None = None) -> Page[R]:
-        """Return a part of the records that a filter matches, newest first. where: in place of its conditions.
+        """Return a part of the records that a filter matches, sorted as it says. where: in place of its conditions.
 
         Raises:
             InvalidRequest: the limit, a filter out of bounds, or a cursor of another list.
         """
         where, limit = where or self._where(wanted), check_limit(wanted.limit, self._page_limit)
+        matching, params = where.sql(), dict(where.params)
+        keys = tuple(dict.fromkeys((*wanted.sort_of(self._sorts), *self._order)))
         query = (self.name, *_filters(wanted))
         if wanted.cursor is not None:
-            kinds = [str if column == "id" else int for column in self._order]
+            kinds = [str if key == "id" else int if key in self._order else int | str for key in keys]
             last = read_cursor(wanted.cursor, query, kinds)
-            after = {f"after_{column}": value for column, value in zip(self._order, last, strict=True)}
-            where.add(f"({', '.join(self._order)}) < (:{', :'.join(after)})", **after)
-        rows = tx.query(self._list_sql + where.sql() + self._newest_first, where.params | {"limit": limit + 1})
-        has_more = len(rows) > limit
-        following = write_cursor(query, [rows[limit - 1][column] for column in self._order]) if has_more else None
-        return Page(tuple(self.record(row) for row in rows[:limit]), limit, following)
+            after = {f"after_{number}": value for number, value in enumerate(last)}
+            is_after = "<" if wanted.is_highest_first else ">"
+            where.add(f"({', '.join(keys)}) {is_after} (:{', :'.join(after)})", **after)
+        selected = ", ".join((*(f"{key} AS key_{number}" for number, key in enumerate(keys)), self.names))
+        order = ", ".join(f"{key} DESC" if wanted.is_highest_first else key for key in keys)
+        sql = f"SELECT {selected} FROM {self.name}{where.sql()} ORDER BY {order} LIMIT :limit"  # noqa: S608
+        rows = tx.query(sql, where.params | {"limit": limit + 1})
+        items = tuple(self.record(row) for row in rows[:limit])
+        if wanted.cursor is None and len(rows) <= limit:
+            return Page(items, limit, None, len(items))
+        total = self.count(tx, matching, most=MOST_COUNTED + 1, **params)
+        position = [rows[limit - 1][f"key_{number}"] for number in range(len(keys))] if len(rows) > limit else None
+        following = write_cursor(query, position) if position else None
+        return Page(items, limit, following, total if total <= MOST_COUNTED else None)
 
 
 class Table(TableReader[R]):

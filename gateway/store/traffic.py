@@ -19,8 +19,9 @@ from gateway.domain.traffic_sums import (
     SumKey,
     sum_up,
 )
+from gateway.shield.detections import Verdict
 from gateway.store.database import Row, Transaction
-from gateway.store.filters import Where, found_in, like
+from gateway.store.filters import Where, found_in, like, rank_of
 from gateway.store.table import PositionedTable, Table, TableReader
 from gateway.strict_json import json_text
 
@@ -37,6 +38,17 @@ def bound_sql(column: str, first: int = 0, last: int = len(BOUNDS_US)) -> str:
 SEARCHED = found_in(
     ("agent", "key_prefix", "principal_id", "model", "provider", "request_id", "text_sha256", "detections")
 )
+# A row without tokens or cost stands below one that has 0 of them.
+SORTS = {
+    "time": "occurred_at",
+    "verdict": rank_of("verdict", Verdict),
+    "score": "score",
+    "tokens": "COALESCE(prompt_tokens + reply_tokens, prompt_tokens, reply_tokens, -1)",
+    "cost": "COALESCE(cost_microusd, -1)",
+    "latency": "elapsed_us",
+    "overhead": "overhead_us",
+    "status": "status",
+}
 # The database adds up rows that are alike, which costs a third of making an object of each.
 _KEPT_APART = "origin, agent, key_prefix, model, provider, operation, detections"
 _ADDED = "verdict, status, action, prompt_tokens, reply_tokens, cost_microusd, elapsed_us, overhead_us"
@@ -121,7 +133,8 @@ class TrafficRepository(PositionedTable[TrafficRow]):
     """The table of requests. origin: of rows that name none, and of what is counted."""
 
     def __init__(self) -> None:
-        super().__init__("traffic", TrafficRow, order=("occurred_at", "position"), page_limit=MAX_TRAFFIC_LIMIT)
+        order = ("occurred_at", "position")
+        super().__init__("traffic", TrafficRow, order=order, sorts=SORTS, page_limit=MAX_TRAFFIC_LIMIT)
         self.origin = PRODUCTION
 
     def insert(self, tx: Transaction, record: TrafficRow, **extra: object) -> None:

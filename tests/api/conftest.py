@@ -146,7 +146,7 @@ class FakeLists:
             item = AuditEvent(
                 id="evt_1", occurred_at=5, source="api", action="a", actor="x", actor_type="key", instance_id="ins_1"
             )
-        return Page((item,), wanted.limit, self.next)
+        return Page((item,), wanted.limit, self.next, 5)
 
 
 @dataclass

@@ -230,7 +230,7 @@ async def test_query_of_a_post_is_refused_and_of_a_chat_ignored(house: Any) -> N
 async def test_list_is_answered_with_its_page(house: Any) -> None:
     house.lists.next = "abc"
     reply = await house.ask("GET", "/api/v1/alerts?limit=7")
-    assert reply.json["page"] == {"limit": 7, "count": 1, "next": "abc"}
+    assert reply.json["page"] == {"limit": 7, "count": 1, "total": 5, "next": "abc"}
     assert reply.json["data"][0]["first_seen"] == "1970-01-01T00:00:00.000Z"
     assert set(reply.json) == {"ok", "data", "meta", "page"}
 
@@ -267,7 +267,7 @@ async def test_filters_of_audit_arrive(house: Any) -> None:
 
 async def test_rules_are_listed_without_their_examples(house: Any) -> None:
     reply = await house.ask("GET", "/api/v1/shield/rules")
-    assert reply.json["page"] == {"limit": 1, "count": 1, "next": None}
+    assert reply.json["page"] == {"limit": 1, "count": 1, "total": 1, "next": None}
     assert reply.json["data"][0]["id"] == "ignore-previous"
     assert reply.json["data"][0]["direction"] == ["inbound"]
     assert "never shown" not in reply.body.decode()

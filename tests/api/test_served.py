@@ -85,30 +85,6 @@ async def test_last_run_of_the_validation_suite_is_shown(gateway: Gateway) -> No
     assert after["data"]["last"]["report"]["detection_rate"] == run.report.detection_rate
 
 
-async def test_audit_is_read_page_by_page(gateway: Gateway) -> None:
-    caller = await make_caller(gateway)
-    for _ in range(3):
-        await caller.ask("POST", "/api/v1/shield/scan", {"text": ATTACK})
-    seen: list[str] = []
-    target = "/api/v1/audit?limit=2"
-    for _ in range(10):
-        _, body, _ = await caller.ask("GET", target)
-        seen += [event["id"] for event in body["data"]]
-        assert body["page"]["count"] == len(body["data"]) <= 2
-        if body["page"]["next"] is None:
-            break
-        target = f"/api/v1/audit?limit=2&cursor={body['page']['next']}"
-    assert len(seen) == len(set(seen)) >= 4
-
-
-async def test_cursor_of_another_list_is_refused(gateway: Gateway) -> None:
-    caller = await make_caller(gateway)
-    await caller.ask("POST", "/api/v1/shield/scan", {"text": ATTACK})
-    _, body, _ = await caller.ask("GET", "/api/v1/audit?limit=1")
-    status, refused, _ = await caller.ask("GET", f"/api/v1/audit?limit=1&source=api&cursor={body['page']['next']}")
-    assert (status, refused["error"]["param"]) == (400, "cursor")
-
-
 async def test_revoked_key_is_refused_on_the_next_request(gateway: Gateway) -> None:
     caller = await make_caller(gateway)
     assert (await caller.ask("GET", "/api/v1/alerts"))[0] == 200

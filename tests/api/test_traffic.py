@@ -80,20 +80,6 @@ async def test_the_filters_find_what_they_name(site: Site) -> None:
     assert await found("?operation=shield.scan") == []
 
 
-async def test_pages_follow_each_other_and_end(site: Site) -> None:
-    now_at = site.gateway.clock.now_at()
-    await fill(site.gateway.store, *(row(number, now_at - number // 3) for number in range(10)))
-    seen: list[str] = []
-    target = "/api/traffic?limit=4"
-    while True:
-        page = await site.ask("GET", target)
-        seen += [one["id"] for one in page["data"]]
-        if page["page"]["next"] is None:
-            break
-        target = "/api/traffic?limit=4&cursor=" + page["page"]["next"]
-    assert len(seen) == len(set(seen)) == 10
-
-
 async def test_sums_agree_with_the_rows_and_count_none_twice(site: Site) -> None:
     now_at, store = site.gateway.clock.now_at(), site.gateway.store
     await fill(store, *(row(number, now_at - number * 60_000) for number in range(60)))
@@ -193,14 +179,6 @@ async def test_nonsense_in_a_filter_is_told_its_parameter(site: Site, query: str
 async def test_a_window_that_no_summary_can_have_is_a_conflict(site: Site, query: str, param: str) -> None:
     answer = await site.ask("GET", f"/api/traffic/summary?{query}")
     assert (answer["status_code"], answer["error"]["param"]) == (409, param), answer
-
-
-async def test_a_cursor_of_another_list_is_refused(site: Site) -> None:
-    now_at = site.gateway.clock.now_at()
-    await fill(site.gateway.store, row(1, now_at), row(2, now_at))
-    page = await site.ask("GET", "/api/traffic?limit=1")
-    answer = await site.ask("GET", "/api/traffic?limit=1&agent=x&cursor=" + page["page"]["next"])
-    assert answer["error"]["param"] == "cursor"
 
 
 async def test_a_request_that_is_not_there_is_not_found(site: Site) -> None:

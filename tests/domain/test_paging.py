@@ -13,8 +13,7 @@ QUERY = ("audit", "cli", None, ("a", "b"))
 def test_a_cursor_reads_back_in_the_query_that_made_it() -> None:
     cursor = write_cursor(QUERY, (1700000000000, 42))
     assert read_cursor(cursor, QUERY, (int, int)) == (1700000000000, 42)
-    assert cursor.isascii()
-    assert "=" not in cursor
+    assert cursor.isascii() and "=" not in cursor
 
 
 def test_a_cursor_of_another_query_is_refused_by_name() -> None:
@@ -36,10 +35,10 @@ def _made(text: str) -> str:
         "é",
         "\ud800",
         "x" * 1000,
-        _made("1.2"),
-        _made("-1.2"),
-        _made("1.99999999999999999999"),
-        _made("1_0.2"),
+        _made("[1,2]"),
+        _made("1"),
+        _made("[1,99999999999999999999]"),
+        _made("[" * 700),
     ],
 )
 def test_nonsense_is_refused_as_a_cursor(cursor: str) -> None:
@@ -50,7 +49,7 @@ def test_nonsense_is_refused_as_a_cursor(cursor: str) -> None:
 def test_a_changed_place_is_refused() -> None:
     raw = base64.urlsafe_b64decode(write_cursor(QUERY, (1, 2)) + "==")
     with pytest.raises(InvalidRequest):
-        read_cursor(base64.urlsafe_b64encode(raw[:-1] + b"3").decode().rstrip("="), QUERY, (int, int))
+        read_cursor(base64.urlsafe_b64encode(raw[:-2] + b"3]").decode().rstrip("="), QUERY, (int, int))
 
 
 def test_a_cursor_with_another_number_of_places_is_refused() -> None:

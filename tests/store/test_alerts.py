@@ -106,11 +106,3 @@ async def test_bounds_are_refused_by_name(store: Store, wanted: Any, param: str)
     with pytest.raises(InvalidRequest) as refusal:
         await ids(store, **wanted)
     assert refusal.value.param == param
-
-
-async def test_a_cursor_of_another_query_is_refused(store: Store) -> None:
-    await fill(store, *(alert(number) for number in range(4)))
-    page = await store.db.read(lambda tx: store.alerts.page(tx, AlertFilter(limit=2)))
-    with pytest.raises(InvalidRequest) as refusal:
-        await ids(store, limit=2, severity=Severity.LOW, cursor=page.next)
-    assert refusal.value.param == "cursor"

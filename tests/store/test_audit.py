@@ -146,12 +146,6 @@ async def test_pages_follow_each_other_while_new_events_come(store: Store) -> No
     assert seen == list(range(24, -1, -1))
 
 
-async def test_the_last_full_page_has_no_next(store: Store) -> None:
-    await fill(store, *(event(store, number) for number in range(4)))
-    page = await store.db.read(lambda tx: store.audit.page(tx, AuditFilter(limit=4)))
-    assert page.next is None
-
-
 async def test_a_cursor_of_another_query_is_refused(store: Store) -> None:
     await fill(store, *(event(store, number) for number in range(4)))
     page = await store.db.read(lambda tx: store.audit.page(tx, AuditFilter(limit=2)))
