@@ -101,10 +101,10 @@ async function stream(path, { each, ...more }) {
 export const api = {
   /** Return the data of an answer. */
   get: async (path, values, signal) => (await send("GET", path, { values, signal })).data,
-  /** Return a page of a list: items and the next cursor. */
+  /** Return a page of a list: items, the next cursor, and how many the filters leave (null where too many to count). */
   page: async (path, values, signal) => {
     const answer = await send("GET", path, { values, signal });
-    return { items: answer.data, next: answer.page ? answer.page.next : null };
+    return { items: answer.data, next: answer.page?.next ?? null, total: answer.page?.total ?? null };
   },
   /** Return all of a list, at most `most` items of it. */
   all: async (path, values, signal, most = 2000) => {

@@ -3,7 +3,8 @@
 import { api, can, feed, keepSession, query, session } from "./api.js";
 import { fill, h, icon } from "./dom.js";
 import { keyboard } from "./keyboard.js";
-import { button, chosenTime, empty, failed, iconButton, loading, toast, trouble } from "./ui.js";
+import { chosenTime } from "./filters.js";
+import { button, empty, failed, iconButton, loading, toast, trouble } from "./ui.js";
 
 const PAGES = [
   { id: "overview", label: "Overview", key: "o" },

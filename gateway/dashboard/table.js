@@ -1,42 +1,73 @@
-// Tables: of rows that are all there (sorted and cut here) or of pages that are asked for with a cursor.
+// Tables: of rows that are all there (sorted and cut here) or of a list of the gateway (sorted there, read page by page).
 
-import { h, fill, icon } from "./dom.js";
-import { button, empty, loading, trouble } from "./ui.js";
+import { api, save } from "./api.js";
+import { choose, chosen } from "./columns.js";
+import { csv } from "./csv.js";
+import { h, fill, number } from "./dom.js";
+import { button, empty, loading, toast, trouble } from "./ui.js";
 
-const PAGE = 50;
-
+const PAGE = 50, MOST_SAVED = 10000;
 /**
  * Make a table.
- * columns: [{label, cell(row), sort(row)?, align?, low?}]; `low` columns give way on narrow screens.
- * rows: all of them, or load(cursor): {items, next}. href(row): where its first cell leads. none: said when empty.
- * tools(row): buttons at its end. keys: {letter: act(row)}. mark(row): a class. bulk(ids): buttons for the rows that are
- * ticked; without it none can be. Returns {node, reload, set, current}.
+ * columns: [{label, cell(row), sort(row)?, by?, align?, low?}]; `low` columns give way on narrow screens. by: how the
+ * gateway sorts the list at the first click, such as "-score". sorted: how the rows are sorted at first: such a name, or
+ * {index, down} of a column for rows that are all there.
+ * rows: all of them, or path and values(): the list to ask for, and its filters. context: of the page whose address holds
+ * how the list is sorted. arrived(items): called with each page. href(row): where its first cell leads. none: said when
+ * empty. tools(row): buttons at its end. keys: {letter: act(row)}. mark(row): a class. bulk(ids): buttons for the rows
+ * that are ticked; without it none can be. Returns {node, reload, set, current}.
  */
-export function table({ label, columns, rows, load, href, tools, keys = {}, none = "Nothing here yet.", mark, bulk, size = PAGE, sorted = null }) {
-  let all = rows || [], shown = [], place = 0, next = null, order = sorted, busy = 0;
+export function table({ label, columns, rows, path, values = () => ({}), context, arrived, href, tools, keys = {}, none = "Nothing here yet.", mark, bulk, size = PAGE, sorted = null }) {
+  let all = rows || [], shown = [], place = 0, next = null, total = null, order = sorted, busy = 0, choice = chosen(label);
+  let by = (context && context.place().query.sort) || sorted || "";
   const cursors = [undefined], ticked = new Set(), bar = h("div.bulk", { role: "status" });
   const head = h("tr"), body = h("tbody"), foot = h("div.pager"), state = h("div");
   const grid = h(`table${href && tools ? ".linked" : ""}`, { "aria-label": label }, h("thead", head), body);
-  const node = h("div.table", bar, h("div.table-scroll", { tabindex: "-1" }, grid), state, foot);
+  const scroll = h("div.table-scroll", { tabindex: "-1" }, grid), node = h("div.table", bar, scroll, state, foot);
+  // Headings stay in sight where all columns fit; else the table scrolls by itself.
+  new ResizeObserver(() => scroll.classList.toggle("fits", grid.offsetWidth <= scroll.clientWidth + 1)).observe(grid);
+
+  const plain = (name) => name.replace(/^-/, "");
+  /** Return how a column sorts the rows now: ascending, descending or null. */
+  function direction(column, index) {
+    if (path) return column.by && plain(by) === plain(column.by) ? (by.startsWith("-") ? "descending" : "ascending") : null;
+    return order && order.index === index ? (order.down ? "descending" : "ascending") : null;
+  }
+
+  function sortBy(column, index) {
+    const now = direction(column, index);
+    if (path) {
+      by = !now ? column.by : now === "descending" ? plain(by) : `-${by}`;
+      if (context) context.filter({ sort: by });
+      restart();
+    } else {
+      order = { index, down: now === "ascending" };
+      place = 0;
+      draw();
+    }
+    drawHead();
+    head.querySelectorAll(`th:not(.tick)`)[visible().indexOf(column)].firstChild.focus();
+  }
+
+  const visible = () => columns.filter((column, index) => !index || choice[column.label] !== false);
 
   function drawHead() {
     const every = (event) => { for (const row of shown) { if (event.target.checked) ticked.add(row.id); else ticked.delete(row.id); } draw(); };
-    fill(head, bulk && h("th.tick", { scope: "col" }, h("input", { type: "checkbox", "aria-label": "Select all on this page", onchange: every })), columns.map((column, index) => {
-      const direction = order && order.index === index ? (order.down ? "descending" : "ascending") : null;
-      const name = column.sort && !load
-        ? h("button.sort", { type: "button", onclick: () => { order = { index, down: direction === "ascending" }; place = 0; draw(); drawHead(); head.children[index + (bulk ? 1 : 0)].firstChild.focus(); } },
-          column.label, h("span.sort-mark", { "aria-hidden": "true" }, direction ? (order.down ? "↓" : "↑") : "↕"))
+    fill(head, bulk && h("th.tick", { scope: "col" }, h("input", { type: "checkbox", "aria-label": "Select all on this page", onchange: every })), visible().map((column) => {
+      const index = columns.indexOf(column), way = direction(column, index);
+      const name = (path ? column.by : column.sort)
+        ? h("button.sort", { type: "button", onclick: () => sortBy(column, index) }, column.label, h("span.sort-mark", { "aria-hidden": "true" }, way ? (way === "descending" ? "↓" : "↑") : "↕"))
         : column.label;
-      return h("th", { scope: "col", class: kind(column), "aria-sort": direction }, name);
+      return h("th", { scope: "col", class: kind(column), "aria-sort": way }, name);
     }), tools && h("th", { scope: "col", class: "tool" }, h("span.sr", "Actions")));
   }
 
   function kind(column) {
-    return [column.align === "end" && "end", column.low && `low${column.low}`, column.wide && "wide"].filter(Boolean).join(" ") || null;
+    return [column.align === "end" && "end", choice[column.label] ? "kept" : column.low && `low${column.low}`, column.wide && "wide"].filter(Boolean).join(" ") || null;
   }
 
   function line(row) {
-    const cells = columns.map((column, index) => {
+    const cells = visible().map((column, index) => {
       const inside = column.cell(row);
       const linked = index === 0 && href && href(row);
       return h("td", { class: kind(column), data: { label: column.label } }, linked ? h("a.row", { href: linked, tabindex: "-1" }, inside) : inside);
@@ -60,12 +91,17 @@ export function table({ label, columns, rows, load, href, tools, keys = {}, none
     if (all) all.checked = false;
   }
 
+  /** Return all rows that are here, as they are sorted. */
+  function inOrder() {
+    const sort = order && columns[order.index].sort;
+    return sort ? [...all].sort((one, other) => { const [a, b] = [sort(one), sort(other)]; return (a < b ? -1 : a > b ? 1 : 0) * (order.down ? -1 : 1); }) : all;
+  }
+
   function draw() {
-    if (!load) {
-      const sort = order && columns[order.index].sort;
-      const list = sort ? [...all].sort((one, other) => { const [a, b] = [sort(one), sort(other)]; return (a < b ? -1 : a > b ? 1 : 0) * (order.down ? -1 : 1); }) : all;
-      shown = list.slice(place * size, (place + 1) * size);
-      next = list.length > (place + 1) * size ? true : null;
+    if (!path) {
+      shown = inOrder().slice(place * size, (place + 1) * size);
+      next = all.length > (place + 1) * size ? true : null;
+      total = all.length;
     }
     fill(body, shown.map(line));
     if (bulk) drawBar();
@@ -74,16 +110,28 @@ export function table({ label, columns, rows, load, href, tools, keys = {}, none
     fill(state, shown.length ? null : typeof none === "string" ? empty(none) : none());
     grid.hidden = !shown.length;
     const from = place * size + 1;
-    fill(foot, place || next ? [
-      h("span.dim", load ? `${from}–${from + shown.length - 1}` : `${from}–${from + shown.length - 1} of ${all.length}`),
-      button("Previous", () => turn(-1), { sign: "back", disabled: !place }),
-      button("Next", () => turn(1), { sign: "next", disabled: !next }),
-    ] : null);
+    fill(foot, shown.length > 0 && [
+      h("span.dim", `${from}–${from + shown.length - 1} of ${total === null ? "more than 10,000" : number(total)}`),
+      columns.length > 2 && button("Columns", chooseColumns, { kind: "quiet" }), button("CSV", saveAll, { kind: "quiet", sign: "down", title: "Save these rows as CSV" }),
+      (place > 0 || next) && [button("Previous", () => turn(-1), { sign: "back", disabled: !place }), button("Next", () => turn(1), { sign: "next", disabled: !next })],
+    ]);
+  }
+
+  function chooseColumns() {
+    const isSeen = (column) => { const at = visible().indexOf(column); return at >= 0 && head.querySelectorAll("th:not(.tick)")[at].getClientRects().length > 0; };
+    choose(label, columns.slice(1).map((column) => [column.label, isSeen(column)]), (now) => { choice = now; drawHead(); draw(); });
+  }
+
+  /** Save all rows that the filters leave, with every field that the gateway states. */
+  async function saveAll() {
+    const list = path ? await api.all(path, { ...values(), sort: by, limit: 100 }, context?.signal, MOST_SAVED) : inOrder();
+    save(`${label.split(",")[0].toLowerCase().replaceAll(" ", "-")}.csv`, csv(list), "text/csv");
+    toast(path && list.length >= MOST_SAVED && (total === null || total > list.length) ? `Saved the first ${number(list.length)} rows. Set more filters to save the others.` : `Saved ${number(list.length)} ${list.length === 1 ? "row" : "rows"}.`);
   }
 
   async function turn(step) {
     place += step;
-    if (load) await fetchPage();
+    if (path) await fetchPage();
     else draw();
     node.scrollIntoView({ block: "nearest" });
     (body.querySelector("a.row") || foot).focus?.();
@@ -94,10 +142,10 @@ export function table({ label, columns, rows, load, href, tools, keys = {}, none
     if (!body.childElementCount) fill(state, loading());
     node.setAttribute("aria-busy", "true");
     try {
-      const page = await load(cursors[place]);
+      const page = await api.page(path, { ...values(), sort: by, limit: size, cursor: cursors[place] }, context?.signal);
       if (ticket !== busy) return;
-      shown = page.items;
-      next = page.next;
+      ({ items: shown, next, total } = page);
+      if (arrived) arrived(shown);
       if (next) cursors[place + 1] = next;
       const held = document.activeElement?.closest?.("tr");
       const at = held && body.contains(held) ? [...body.children].indexOf(held) : -1;
@@ -132,16 +180,15 @@ export function table({ label, columns, rows, load, href, tools, keys = {}, none
     return false;
   }
 
+  const restart = () => { place = 0; cursors.length = 1; return path ? fetchPage() : draw(); };
   drawHead();
-  if (load) fetchPage();
+  if (path) fetchPage();
   else draw();
   return {
-    node,
-    press,
-    untick,
+    node, press, untick,
     /** Ask from the first page on, as other filters want it. */
-    restart() { place = 0; cursors.length = 1; return load ? fetchPage() : draw(); },
-    reload: () => (load ? fetchPage() : draw()),
+    restart,
+    reload: () => (path ? fetchPage() : draw()),
     set(list) { all = list; place = Math.min(place, Math.max(0, Math.ceil(list.length / size) - 1)); draw(); },
     get isFirst() { return place === 0; },
     get current() { return shown; },
@@ -150,4 +197,3 @@ export function table({ label, columns, rows, load, href, tools, keys = {}, none
 
 /** A column whose text is as sent, cut where it is too long. */
 export const cut = (text, title) => h("span.cut", { title: title ?? text ?? "" }, text ?? "–");
-export { icon };

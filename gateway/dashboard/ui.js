@@ -1,4 +1,4 @@
-// What every page is made of: badges, states of loading, dialogs, toasts, tabs, filters. Asks the gateway for nothing.
+// What every page is made of: badges, states of loading, dialogs, toasts, tabs. Asks the gateway for nothing.
 
 import { h, fill, icon } from "./dom.js";
 
@@ -132,55 +132,3 @@ export function tabs(list, chosen, go) {
   });
   return row;
 }
-
-/** The options of a filter, and the value that an address names though no option has it. */
-const offered = (options, value) => (options.some((option) => (Array.isArray(option) ? option[0] : option) === value) ? options : [...options, [value, value]]);
-/** Filters whose values stand in the URL: [{name, label, options | type}]. changed: called with {name: value}. */
-export function filters(list, values, changed) {
-  return h("form.filters", { role: "search", "aria-label": "Filters", onsubmit: (event) => event.preventDefault() }, list.filter(Boolean).map((one) => {
-    const value = values[one.name] ?? one.value ?? "";
-    const set = (event) => changed({ [one.name]: event.target.value.trim() });
-    if (one.name === "since") return h("label.filter", h("span", one.label), timeFilter(one, values, changed));
-    const input = one.options
-      ? h("select", { name: one.name, onchange: set }, offered(one.options, value).map((option) => {
-        const [key, label] = Array.isArray(option) ? option : [option, option === "" ? "Any" : words(option)];
-        return h("option", { value: key, selected: key === value }, label);
-      }))
-      : h("input", { name: one.name, type: one.type || "search", value, placeholder: one.placeholder || "Any", onchange: set, maxlength: "200", autocomplete: "off", spellcheck: "false" });
-    return h("label.filter", h("span", one.label), input);
-  }));
-}
-const TIME = "gateway.time";
-/** The range of time that was chosen last in this tab, for pages that are opened without one. */
-export const chosenTime = () => { try { return JSON.parse(sessionStorage.getItem(TIME)) || {}; } catch { return {}; } };
-const shortTime = (text) => (/^\d{4}-/.test(text || "") ? new Date(text).toLocaleString(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" }) : text || "now");
-
-/** A choice of a time: a range that ends now, or from one time to another. */
-function timeFilter(one, values, changed) {
-  const node = h("select", { name: "since" });
-  let { since = one.value ?? "", until = "" } = values;
-  const draw = () => {
-    const own = until || (since && !one.options.some(([key]) => key === since)) ? [["own", `${shortTime(since)} to ${shortTime(until)}`]] : [];
-    fill(node, [...one.options, ...own, ["pick", "From … to …"]].map(([key, label]) => h("option", { value: key, selected: own.length ? key === "own" : key === since }, label)));
-  };
-  const set = (from, to) => {
-    [since, until] = [from, to];
-    sessionStorage.setItem(TIME, JSON.stringify({ ...(since && { since }), ...(until && { until }) }));
-    draw();
-    changed({ since, until });
-  };
-  node.addEventListener("change", async () => {
-    if (node.value !== "pick") { if (node.value !== "own") set(node.value, ""); return; }
-    draw();
-    const { formDialog } = await import("./form.js");
-    formDialog("Choose a time", [{ name: "since", label: "From", type: "datetime", required: true, value: since }, { name: "until", label: "To", type: "datetime", value: until, hint: "Empty: until now." }], async (chosen) => {
-      if (chosen.until && chosen.until <= chosen.since) throw Object.assign(new Error("The end must be after the beginning."), { param: "until" });
-      set(chosen.since, chosen.until || "");
-    }, { label: "Choose" });
-  });
-  node.set = set;
-  draw();
-  return node;
-}
-
-export const RANGES = [["1h", "Last hour"], ["24h", "Last 24 hours"], ["7d", "Last 7 days"], ["30d", "Last 30 days"]];

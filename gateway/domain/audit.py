@@ -78,7 +78,7 @@ class AuditFilter(PageQuery):
     """The events to list, newest first. None matches all. since, until: Unix milliseconds, both inclusive.
 
     search: in action, actor, agent, key, address, request id, resource or details; ASCII case does not matter.
-    request_id: of the event, or one that a sum of refusals names.
+    request_id: of the event, or one that a sum of refusals names or that the event marks as harmless.
     """
 
     source: str | None = None

@@ -83,12 +83,16 @@ OLDEST = """
 """
 PRUNE = "DELETE FROM audit_events WHERE instance_id = :instance_id AND seq <= :seq"
 BEGIN_AFTER = "UPDATE audit_heads SET first_seq = :seq + 1, first_prev_hash = :hash WHERE instance_id = :instance_id"
-# Two halves, because each can use an index of its own and an OR could use neither.
+# Parts, because each can use an index of its own and an OR could use none.
 OF_REQUEST = """
     position IN (SELECT position FROM audit_events WHERE request_id = :request_id
                   UNION ALL
                  SELECT position FROM audit_events
-                  WHERE reason = 'repeated' AND details LIKE '%"' || :request_id || '"%')
+                  WHERE reason = 'repeated' AND details LIKE '%"' || :request_id || '"%'
+                  UNION ALL
+                 SELECT position FROM audit_events
+                  WHERE action <> 'chat_completed' AND action IN ('alert_false_positive', 'request_harmless')
+                    AND details LIKE '%"marked_request":"' || :request_id || '"%')
 """
 
 

@@ -50,6 +50,8 @@ async def test_an_early_request_closes_its_own_alert_and_not_the_newest_of_its_r
         "note": "harmless", "marked_request": first["request_id"], "alerts": [alert["id"]], "exception": "none",
         "acceptances": [], "rules": [], "is_proposed": False, "report": None,
     }  # fmt: skip
+    of_request = (await site.ask("GET", f"/api/audit?request_id={first['request_id']}"))["data"]
+    assert event["id"] in [one["id"] for one in of_request]
 
 
 async def test_a_request_says_which_alerts_it_added_to(site: Site) -> None:

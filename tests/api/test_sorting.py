@@ -118,6 +118,8 @@ async def test_what_is_no_sort_of_the_list_is_refused_and_so_is_a_cursor_of_anot
         for bad in ("", "-", "id", f"{name};", f"--{name}", name.upper()):
             answer = await site.ask("GET", f"{path}?sort={bad}")
             assert (answer["status_code"], answer["error"]["param"]) == (400, "sort")
+        for bad in ("", "x" * 2000):
+            assert (await site.ask("GET", f"{path}?cursor={bad}"))["error"]["param"] == "cursor"
         await fill(site)
         for made, asked in ((f"&sort={name}", f"&sort=-{name}"), (f"&sort={name}", ""), ("", f"&sort=-{name}")):
             cursor = (await site.ask("GET", f"{path}?limit=2{made}"))["page"]["next"]

@@ -191,9 +191,10 @@ RECORDS = ("/api/traffic/summary", "/api/alerts?scope=all", "/api/agents", "/api
 
 
 def records(site: Site) -> list[object]:
-    """Return what the gateway recorded of scans and chats."""
+    """Return what the gateway recorded of scans and chats. Of agents the names: it notes their last requests later."""
     answers = [site.ask("GET", path).json["data"] for path in RECORDS]
     answers[0] = answers[0]["totals"]
+    answers[2] = [one["name"] for one in answers[2]]
     return answers
 
 

@@ -15,7 +15,7 @@ export async function draw(context) {
   const act = (row, verb, told) => button(verb, async () => { await (verb === "Approve" ? api.post(at("risk-acceptances", row.id, "approve")) : api.remove(at("risk-acceptances", row.id))); toast(told); list.reload(); }, { kind: verb === "Approve" ? "primary" : "" });
   const list = table({
     label: "Accepted risks, newest first",
-    load: (cursor) => api.page("/api/risk-acceptances", { limit: 50, cursor }, signal),
+    path: "/api/risk-acceptances",
     none: "No accepted risks.",
     columns: [
       { label: "Rule", cell: (row) => h("a", { href: link("shield", ["rules", row.rule]) }, row.rule) },

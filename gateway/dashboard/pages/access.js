@@ -3,7 +3,8 @@
 import { api, at } from "../api.js";
 import { ago, fill, h, number } from "../dom.js";
 import { formDialog } from "../form.js";
-import { button, confirm, filters, status, tag, toast } from "../ui.js";
+import { filters } from "../filters.js";
+import { button, confirm, status, tag, toast } from "../ui.js";
 import { cut, table } from "../table.js";
 
 const TYPES = ["IP", "CIDR", "KEY", "MODEL", "PROVIDER", "TOOL", "AGENT", "DOMAIN"].map((name) => [name, name]);
@@ -14,7 +15,7 @@ export async function draw(context, here) {
   const mayAct = can("access:manage");
   const list = table({
     label: "Access list, newest first",
-    load: (cursor) => api.page("/api/access", { list: values.list, type: values.type, limit: 50, cursor }, signal),
+    path: "/api/access", values: () => ({ list: values.list, type: values.type }),
     none: "No entries. Anyone with a valid key may use the gateway from any address.",
     columns: [
       { label: "Value", cell: (row) => h("code.cut", { title: row.value }, row.value) }, { label: "List", cell: (row) => tag(row.list === "deny" ? "Deny" : "Allow", row.list === "deny" ? "" : "accent") }, { label: "Type", cell: (row) => row.type },

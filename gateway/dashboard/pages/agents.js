@@ -3,7 +3,8 @@
 import { api, at } from "../api.js";
 import { ago, compact, fill, h, time } from "../dom.js";
 import { form, formDialog } from "../form.js";
-import { button, confirm, dialog, facts, filters, load, severity, status, tags, toast, words } from "../ui.js";
+import { filters } from "../filters.js";
+import { button, confirm, dialog, facts, load, severity, status, tags, toast, words } from "../ui.js";
 import { cut, table } from "../table.js";
 import { detail } from "./detail.js";
 
@@ -14,20 +15,20 @@ export async function draw(context, here) {
   let values = here.query;
   const mayAct = can("agents:manage");
   const list = table({
-    label: "Agents, newest first",
-    load: (cursor) => api.page("/api/agents", { ...values, limit: 50, cursor }, signal),
+    label: "Agents",
+    context, sorted: "-risk", path: "/api/agents", values: () => values,
     href: (row) => link("agents", [row.id], context.place().query),
     none: "No agent matches. The gateway discovers agents in traffic; you can also register them here.",
     columns: [
-      { label: "Agent", wide: true, cell: (row) => cut(row.name) },
-      { label: "State", cell: (row) => status(row.status) },
-      { label: "Risk", low: 1, cell: (row) => severity(row.risk) },
+      { label: "Agent", by: "name", wide: true, cell: (row) => cut(row.name) },
+      { label: "State", by: "status", cell: (row) => status(row.status) },
+      { label: "Risk", by: "-risk", low: 1, cell: (row) => severity(row.risk) },
       { label: "Model", low: 2, cell: (row) => cut(row.model) },
-      { label: "Owner", low: 3, cell: (row) => cut(row.owner) },
+      { label: "Owner", by: "owner", low: 3, cell: (row) => cut(row.owner) },
       { label: "Source", low: 3, cell: (row) => words(row.source) },
-      { label: "Requests, 24 h", align: "end", low: 1, cell: (row) => compact(row.requests_24h) },
-      { label: "Blocked, 24 h", align: "end", low: 2, cell: (row) => compact(row.blocks_24h) },
-      { label: "Last seen", low: 1, cell: (row) => ago(row.last_seen) },
+      { label: "Requests, 24 h", by: "-requests", align: "end", low: 1, cell: (row) => compact(row.requests_24h) },
+      { label: "Blocked, 24 h", by: "-blocks", align: "end", low: 2, cell: (row) => compact(row.blocks_24h) },
+      { label: "Last seen", by: "-last_seen", low: 1, cell: (row) => ago(row.last_seen) },
     ],
   });
   fill(tools, mayAct && button("Import", () => bringIn(list.reload)), mayAct && button("Register agent", () => formDialog("Register agent", fields(), (given) => api.post("/api/agents", given), { label: "Register", told: "Agent registered.", done: list.reload }), { kind: "primary", sign: "plus" }));

@@ -3,7 +3,8 @@
 import { api, at } from "../api.js";
 import { ago, fill, h, number, time } from "../dom.js";
 import { formDialog } from "../form.js";
-import { button, code, empty, facts, failed, filters, load, RANGES, severity, status, tag, toast, words } from "../ui.js";
+import { filters, RANGES, suggested } from "../filters.js";
+import { button, code, empty, facts, failed, load, severity, status, tag, toast, words } from "../ui.js";
 import { cut, table } from "../table.js";
 import { evidence as hash } from "./traffic.js";
 import { detail } from "./detail.js";
@@ -20,21 +21,21 @@ export async function draw(context, here) {
   const changed = () => list.reload();
   const quick = (row, to) => { if (mayAct && LEADS[row.status].includes(to)) move(row, to, changed); };
   const list = table({
-    label: "Alerts, newest first",
-    load: (cursor) => api.page("/api/alerts", { ...pick(values), limit: 50, cursor }, signal),
+    label: "Alerts",
+    context, sorted: "-first_seen", path: "/api/alerts", values: () => pick(values),
     href: (row) => link("alerts", [row.id], context.place().query),
     none: () => empty(values.scope === "active" ? "No active alerts. Everything has been handled." : "No alert matches. Clear some filters."),
     keys: { a: (row) => quick(row, "acknowledged"), r: (row) => quick(row, "resolved") },
     tools: mayAct ? (row) => h("span.row-line", LEADS[row.status].slice(0, 1).map((to) => button(STATES[to], () => move(row, to, changed)))) : null,
     columns: [
       { label: "Alert", wide: true, cell: (row) => cut(row.title) },
-      { label: "Severity", cell: (row) => severity(row.severity) },
-      { label: "State", low: 1, cell: (row) => status(row.status) },
+      { label: "Severity", by: "-severity", cell: (row) => severity(row.severity) },
+      { label: "State", by: "status", low: 1, cell: (row) => status(row.status) },
       { label: "Source", low: 3, cell: (row) => words(row.source) },
       { label: "Agent or key", low: 2, cell: (row) => cut(row.agent || row.key_prefix) },
-      { label: "Count", align: "end", low: 2, cell: (row) => number(row.count) },
-      { label: "First seen", low: 3, cell: (row) => ago(row.first_seen) },
-      { label: "Last seen", low: 1, cell: (row) => ago(row.last_seen) },
+      { label: "Count", by: "-count", align: "end", low: 2, cell: (row) => number(row.count) },
+      { label: "First seen", by: "-first_seen", low: 3, cell: (row) => ago(row.first_seen) },
+      { label: "Last seen", by: "-last_seen", low: 1, cell: (row) => ago(row.last_seen) },
       { label: "Assigned to", low: 3, cell: (row) => cut(row.assigned_to || row.acknowledged_by) },
     ],
   });
@@ -45,7 +46,7 @@ export async function draw(context, here) {
     { name: "severity", label: "Severity", options: ["", "critical", "high", "medium", "low"] },
     { name: "status", label: "State", options: ["", ...Object.keys(LEADS)] },
     { name: "source", label: "Source", options: ["", "shield", "auth", "budget", "access", "provider", "fleet", "integrity"] },
-    { name: "rule", label: "Rule" }, { name: "agent", label: "Agent" },
+    suggested("rule", "Rule"), suggested("agent", "Agent"),
     { name: "assigned_to", label: "Assigned to", options: [["", "Anyone"], [session.user.username, "Me"]] },
     { name: "since", label: "Time", options: [["", "Any"], ...RANGES] },
   ], values, (change) => {

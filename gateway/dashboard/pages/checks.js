@@ -3,7 +3,8 @@
 import { api } from "../api.js";
 import { dial, series } from "../charts.js";
 import { fill, h, icon, number, time } from "../dom.js";
-import { button, empty, facts, filters, load, panel, severity, SEVERITIES, snippet, stat, status, tag, toast, words } from "../ui.js";
+import { filters } from "../filters.js";
+import { button, empty, facts, load, panel, severity, SEVERITIES, snippet, stat, status, tag, toast, words } from "../ui.js";
 import { table } from "../table.js";
 import { detail } from "./detail.js";
 
@@ -47,7 +48,7 @@ function groups(list, { link, place }) {
   const sorted = [...list].sort((one, other) => RANK.indexOf(one.status) - RANK.indexOf(other.status) || SEVERITIES.indexOf(one.severity) - SEVERITIES.indexOf(other.severity));
   const rows = (states) => sorted.filter((one) => states.includes(one.status)), found = rows(["fail", "warn"]);
   const of = (label, some, more) => table({ label, size: 100, href: (row) => link("posture", ["checks", row.id], place().query), rows: some, columns: [
-    { label: "Check", wide: true, cell: (row) => h("span", row.title, more && h("span.dim.small", row.evidence)) },
+    { label: "Check", wide: true, cell: (row) => h("span", row.title, more && [h("span.dim.small", row.evidence), h("span.small", h("b", "Fix. "), row.fix)]) },
     { label: "Category", low: 1, cell: (row) => words(row.category) },
     more && { label: "Severity", low: 1, cell: (row) => severity(row.severity) },
     { label: "Result", cell: (row) => (more ? status(row.status) : h("span.dim", words(row.status))) },

@@ -4,7 +4,8 @@ import { api, at } from "../api.js";
 import { bars, meter, series } from "../charts.js";
 import { ago, compact, dollars, fill, h, microusd, percent, time } from "../dom.js";
 import { formDialog } from "../form.js";
-import { button, confirm, empty, facts, headed, load, panel, RANGES, stat, status, toast, words } from "../ui.js";
+import { RANGES } from "../filters.js";
+import { button, confirm, empty, facts, headed, load, panel, stat, status, toast, words } from "../ui.js";
 
 const amount = (value, unit) => (unit === "usd" ? dollars(value) : `${compact(value)} ${unit}`);
 const PER = { hour: "an hour", day: "a day", week: "a week", month: "a month" };

@@ -3,7 +3,8 @@
 import { api, at, save } from "../api.js";
 import { ago, fill, h, number, time } from "../dom.js";
 import { formDialog } from "../form.js";
-import { button, code, dialog, empty, facts, filters, load, RANGES, severity, SEVERITIES, status, tag, toast, verdict, words } from "../ui.js";
+import { filters, RANGES, suggested } from "../filters.js";
+import { button, code, dialog, empty, facts, load, severity, SEVERITIES, status, tag, toast, verdict, words } from "../ui.js";
 import { cut, table } from "../table.js";
 import { detail } from "./detail.js";
 import { harmlessDialog } from "./harmless.js";
@@ -18,7 +19,7 @@ export async function draw(context, here) {
   const mayAct = can("alerts:manage");
   const list = table({
     label: "Incidents, newest first",
-    load: (cursor) => api.page("/api/incidents", { ...pick(values), limit: 50, cursor }, signal),
+    path: "/api/incidents", values: () => pick(values),
     href: (row) => link("incidents", [row.id], context.place().query),
     none: () => empty(values.scope && values.scope !== "active" ? "No incident matches. Clear some filters." : "No active incidents."),
     bulk: mayAct && ((ids) => [...ACTS.map(([to, label]) => button(label, () => move(ids, to, label, changed))), button("Assign", () => assign(ids, session.user.username, changed))]),
@@ -40,7 +41,7 @@ export async function draw(context, here) {
     { name: "assigned_to", label: "Assigned to", options: [["", "Anyone"], [session.user.username, "Me"]] },
     { name: "severity", label: "Severity", options: ["", ...SEVERITIES] },
     { name: "since", label: "Time", options: [["", "Any"], ...RANGES] },
-    { name: "agent", label: "Agent" }, { name: "key", label: "Key", placeholder: "svc_…" }, { name: "rule", label: "Rule" }, { name: "request_id", label: "Request", placeholder: "req_…" },
+    suggested("agent", "Agent"), suggested("key", "Key", { placeholder: "svc_…" }), suggested("rule", "Rule"), { name: "request_id", label: "Request", placeholder: "req_…" },
   ], values, (change) => { values = context.filter(change); list.untick(); list.restart(); }), h("section.panel", list.node));
   const show = detail(context, ["incidents"], (id) => one(id, context, changed));
   show(here);

@@ -22,19 +22,19 @@ export async function draw(context, here) {
   const { main, tools, can, signal, link } = context;
   const mayAct = can("api_keys:manage");
   const list = table({
-    label: "API keys, newest first",
-    load: (cursor) => api.page("/api/config/api-keys", { limit: 50, cursor }, signal),
+    label: "API keys",
+    context, sorted: "-created", path: "/api/config/api-keys",
     href: (row) => link("keys", [row.id]),
     none: "No keys yet. Programs need one to use the gateway.",
     columns: [
-      { label: "Name", cell: (row) => cut(row.name) },
+      { label: "Name", by: "name", cell: (row) => cut(row.name) },
       { label: "State", cell: (row) => status(row.status) },
       { label: "Key", low: 1, cell: (row) => code(`${row.prefix}…`) },
       { label: "Permissions", wide: true, low: 2, cell: (row) => cut(row.scopes.map((scope) => (SCOPES.find(([id]) => id === scope) || [scope, scope])[1]).join(", ")) },
-      { label: "Per minute", align: "end", low: 3, cell: (row) => number(row.rate_limit) },
-      { label: "Last used", low: 1, cell: (row) => ago(row.last_used_at) },
-      { label: "Expires", low: 2, cell: (row) => ago(row.expires_at) },
-      { label: "Created", low: 3, cell: (row) => time(row.created_at) },
+      { label: "Per minute", by: "-rate_limit", align: "end", low: 3, cell: (row) => number(row.rate_limit) },
+      { label: "Last used", by: "-last_used", low: 1, cell: (row) => ago(row.last_used_at) },
+      { label: "Expires", by: "expires", low: 2, cell: (row) => ago(row.expires_at) },
+      { label: "Created", by: "-created", low: 3, cell: (row) => time(row.created_at) },
     ],
   });
   const make = () => create(context, list.reload);

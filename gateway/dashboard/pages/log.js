@@ -2,7 +2,8 @@
 
 import { api, query } from "../api.js";
 import { fill, h, icon, time } from "../dom.js";
-import { button, code, dialog, facts, filters, RANGES, status, words } from "../ui.js";
+import { filters, RANGES, suggested } from "../filters.js";
+import { button, code, dialog, facts, status, words } from "../ui.js";
 import { table } from "../table.js";
 import { changes, sentence } from "./sentences.js";
 
@@ -12,22 +13,22 @@ export async function draw(context, here) {
   const file = (format) => `/api/audit/export${query({ ...pick(values), format })}`;
   const links = ["jsonl", "csv"].map((format) => h("a.btn", { href: file(format), download: `audit.${format}` }, icon("down"), format === "csv" ? "CSV" : "JSON lines"));
   const list = table({
-    label: "Audit events, newest first",
-    load: (cursor) => api.page("/api/audit", { ...pick(values), limit: 50, cursor }, signal),
+    label: "Audit events",
+    context, sorted: "-time", path: "/api/audit", values: () => pick(values),
     none: "No event matches. Choose a longer time or clear some filters.",
     tools: (row) => button("Details", () => one(row), { kind: "small" }),
     columns: [
-      { label: "Time", cell: (row) => time(row.timestamp) },
-      { label: "Event", wide: true, cell: (row) => sentence(row) },
-      { label: "Result", low: 1, cell: (row) => (row.outcome === "success" ? h("span.dim", "Success") : status(row.outcome)) },
-      { label: "Source", low: 3, cell: (row) => row.source },
+      { label: "Time", by: "-time", cell: (row) => time(row.timestamp) },
+      { label: "Event", by: "action", wide: true, cell: (row) => sentence(row) },
+      { label: "Result", by: "outcome", low: 1, cell: (row) => (row.outcome === "success" ? h("span.dim", "Success") : status(row.outcome)) },
+      { label: "Source", by: "source", low: 3, cell: (row) => row.source },
       { label: "Address", low: 3, cell: (row) => code(row.ip) },
-      { label: "Number", align: "end", low: 3, cell: (row) => row.seq },
+      { label: "Number", by: "-number", align: "end", low: 3, cell: (row) => row.seq },
     ],
   });
   fill(tools, h("span.dim.small", "Export"), links);
   fill(main, filters([
-    { name: "since", label: "Time", options: [["", "Any"], ...RANGES] }, { name: "search", label: "Search", placeholder: "req_…, agent, key, address" }, { name: "action", label: "Action" }, { name: "actor", label: "Actor" },
+    { name: "since", label: "Time", options: [["", "Any"], ...RANGES] }, { name: "search", label: "Search", placeholder: "req_…, agent, key, address" }, suggested("action", "Action"), suggested("actor", "Actor"),
     { name: "source", label: "Source", options: ["", "api", "auth", "shield", "cli", "mcp", "chat"] }, { name: "resource_type", label: "Resource" }, { name: "exclude_actions", label: "Exclude", placeholder: "Actions, separated by commas" },
   ], values, (change) => { values = context.filter(change); links.forEach((link, index) => { link.href = file(["jsonl", "csv"][index]); }); list.restart(); }), h("section.panel", list.node));
   context.on((name) => { if (name !== "tick" || !list.isFirst) return; clearTimeout(soon); soon = setTimeout(list.reload, 500); });

@@ -3,7 +3,8 @@
 import { api } from "../api.js";
 import { fill, h } from "../dom.js";
 import { form } from "../form.js";
-import { button, code, filters, load, panel, tag, toast, words } from "../ui.js";
+import { filters } from "../filters.js";
+import { button, code, load, panel, tag, toast, words } from "../ui.js";
 import { cut, table } from "../table.js";
 
 const SOURCES = { default: "Default", environment: "Environment", flag: "Command line", file: "Settings file", database: "Set here" };

@@ -3,7 +3,8 @@
 import { api, feed } from "../api.js";
 import { bars, dial, meter, series } from "../charts.js";
 import { ago, compact, fill, h, icon, microusd, millis, number, percent, time } from "../dom.js";
-import { button, empty, headed, load, panel, RANGES, severity, SEVERITIES, stat, status, words } from "../ui.js";
+import { RANGES } from "../filters.js";
+import { button, empty, headed, load, panel, severity, SEVERITIES, stat, status, words } from "../ui.js";
 
 const KINDS = [{ key: "passed", label: "Passed", name: "allow" }, { key: "reviews", label: "For review", name: "review" }, { key: "blocks", label: "Blocked", name: "block" }];
 const THREAT = { blocks: "Blocked requests", active_alerts: "Active alerts", auth_failures: "Failed sign-ins and keys", bypass: "Shield only observes", budget_breaches: "Budgets exceeded", offline_instances: "Offline instances" };

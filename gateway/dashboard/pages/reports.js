@@ -3,7 +3,8 @@
 import { api, at, save } from "../api.js";
 import { bytes, fill, h, time } from "../dom.js";
 import { formDialog } from "../form.js";
-import { button, code, confirm, headed, load, RANGES, status, toast, words } from "../ui.js";
+import { RANGES } from "../filters.js";
+import { button, code, confirm, headed, load, status, toast, words } from "../ui.js";
 import { cut, table } from "../table.js";
 
 const TYPES = ["executive_summary", "security_posture", "threat_summary", "shield_analysis", "traffic_summary", "cost_analysis", "agent_activity", "audit_export", "compliance_evidence", "access_review", "shield_validation"];
@@ -13,7 +14,7 @@ export async function draw({ main, tools, can, signal }) {
   const fetchIt = async (row) => { const { text, type } = await api.text(at("reports", row.id)); save(`${row.type}-${row.created_at.slice(0, 10)}.${ENDS[row.format] || "txt"}`, text, type); };
   const list = table({
     label: "Reports, newest first",
-    load: (cursor) => api.page("/api/reports", { limit: 50, cursor }, signal),
+    path: "/api/reports",
     none: "No reports yet. A report covers a period and shows the query behind each number.",
     columns: [
       { label: "Report", cell: (row) => h("b", words(row.type)) },

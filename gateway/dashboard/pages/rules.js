@@ -3,7 +3,8 @@
 import { api, at } from "../api.js";
 import { fill, h, number, time } from "../dom.js";
 import { formDialog } from "../form.js";
-import { button, code, facts, filters, load, severity, SEVERITIES, status, tag, words } from "../ui.js";
+import { filters } from "../filters.js";
+import { button, code, facts, load, severity, SEVERITIES, status, tag, words } from "../ui.js";
 import { cut, table } from "../table.js";
 import { diff, history, replay } from "./compare.js";
 import { detail } from "./detail.js";

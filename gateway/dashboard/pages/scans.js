@@ -11,7 +11,7 @@ export async function draw(context, here) {
   const { main, tools, can, signal, link } = context;
   const list = table({
     label: "Security scans, newest first",
-    load: (cursor) => api.page("/api/security-scans", { limit: 50, cursor }, signal),
+    path: "/api/security-scans",
     href: (row) => link("posture", ["scans", row.id]),
     none: "No security scan yet. A scan looks for secrets and injected instructions in prompts, tool descriptions, settings and files.",
     columns: [

@@ -8,7 +8,7 @@ import { cut, table } from "../table.js";
 export async function draw({ main, tools, can, signal, session }) {
   const mayAct = can("users:manage");
   const list = table({
-    label: "Sessions, newest first", load: (cursor) => api.page("/api/sessions", { limit: 50, cursor }, signal), none: "Nobody is signed in.",
+    label: "Sessions, newest first", path: "/api/sessions", none: "Nobody is signed in.",
     columns: [{ label: "User", cell: (row) => h("b", row.username) }, { label: "Address", cell: (row) => code(row.ip) }, { label: "Browser", wide: true, low: 2, cell: (row) => cut(row.user_agent) }, { label: "Since", low: 1, cell: (row) => time(row.created_at) }, { label: "Last seen", cell: (row) => ago(row.last_seen_at) }, { label: "Expires", low: 3, cell: (row) => ago(row.expires_at) }],
     tools: mayAct ? (row) => button("End", async () => { await api.remove(at("sessions", row.id)); toast("Session ended."); list.reload(); }) : null,
   });

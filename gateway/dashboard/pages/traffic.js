@@ -4,7 +4,8 @@ import { api, at } from "../api.js";
 import { fill, h, icon, millis, microusd, number, time } from "../dom.js";
 import { formDialog } from "../form.js";
 import { series } from "../charts.js";
-import { button, code, confirm, empty, facts, filters, load, RANGES, severity, toast, verdict, words } from "../ui.js";
+import { filters, RANGES, suggested } from "../filters.js";
+import { button, code, confirm, empty, facts, load, severity, toast, verdict, words } from "../ui.js";
 import { cut, table } from "../table.js";
 import { detail } from "./detail.js";
 import { harmlessDialog } from "./harmless.js";
@@ -15,33 +16,33 @@ export async function draw(context, here) {
   const hold = button("Pause", () => { paused = !paused; hold.lastChild.textContent = paused ? "Resume" : "Pause"; if (!paused) list.reload(); }, { kind: "small" });
   fill(tools, can("shield:read") && h("a.btn", { href: link("shield") }, icon("shield"), "Scan a text"), hold);
   const list = table({
-    label: "Requests, newest first",
-    load: async (cursor) => {
-      const page = await api.page("/api/traffic", { ...pick(values), limit: 50, cursor }, signal);
+    label: "Requests",
+    context, sorted: "-time", path: "/api/traffic", values: () => pick(values),
+    arrived: (items) => {
       const before = known;
-      known = new Set(page.items.map((one) => one.id));
+      known = new Set(items.map((one) => one.id));
       fresh = before.size ? new Set([...known].filter((id) => !before.has(id))) : new Set();
-      return page;
     },
     href: (row) => link("traffic", [row.id], context.place().query),
     mark: (row) => fresh.has(row.id) && "fresh",
     none: "No request matches. Choose a longer time or clear some filters.",
     columns: [
-      { label: "Time", cell: (row) => time(row.occurred_at) },
-      { label: "Verdict", cell: (row) => verdict(row.verdict) },
-      { label: "Score", align: "end", cell: (row) => number(row.score) },
-      { label: "Rules", wide: true, low: 1, cell: (row) => cut(row.detections.map((one) => one.rule).join(", ") || "–") },
+      { label: "Time", by: "-time", cell: (row) => time(row.occurred_at) },
+      { label: "Verdict", by: "-verdict", cell: (row) => verdict(row.verdict) },
+      { label: "Score", by: "-score", align: "end", cell: (row) => number(row.score) },
+      { label: "Rules", low: 1, cell: (row) => (row.detections.length ? h("span", { title: row.detections.map((one) => one.rule).join(", ") }, row.detections[0].rule, row.detections.length > 1 && h("span.dim", ` +${row.detections.length - 1}`)) : h("span.dim", "–")) },
       { label: "Agent", low: 1, cell: (row) => h("span.cut", { title: row.agent || "" }, row.agent || "–") },
-      { label: "Key", low: 3, cell: (row) => code(row.key_prefix || "–") },
+      { label: "Key", low: 2, cell: (row) => code(row.key_prefix || "–") },
       { label: "Model", low: 2, cell: (row) => cut(row.model) },
       { label: "Action", low: 3, cell: (row) => words(row.action) },
-      { label: "Tokens", align: "end", low: 3, cell: (row) => (row.prompt_tokens === null ? "–" : number((row.prompt_tokens || 0) + (row.reply_tokens || 0))) },
-      { label: "Duration", align: "end", low: 1, cell: (row) => millis(row.elapsed_us / 1000) },
+      { label: "Tokens", by: "-tokens", align: "end", low: 2, cell: (row) => (row.prompt_tokens === null ? "–" : number((row.prompt_tokens || 0) + (row.reply_tokens || 0))) },
+      { label: "Duration", by: "-latency", align: "end", low: 1, cell: (row) => millis(row.elapsed_us / 1000) },
     ],
   });
   const apply = (change) => {
     values = context.filter(change);
     for (const [name, value] of Object.entries(change)) if (bar.elements[name] && name !== "since") bar.elements[name].value = value;
+    bar.dispatchEvent(new Event("change"));
     known = new Set();
     list.restart();
     again();
@@ -51,7 +52,7 @@ export async function draw(context, here) {
     { name: "search", label: "Search", placeholder: "req_…, agent, key, rule" },
     { name: "verdict", label: "Verdict", options: [["", "Any"], ["BLOCK", "Blocked"], ["REVIEW", "For review"], ["ALLOW", "Allowed"]] },
     { name: "operation", label: "Operation", options: [["", "Any"], ["shield.scan", "Scan"], ["chat.completions", "Chat"]] },
-    { name: "agent", label: "Agent" }, { name: "key", label: "Key", placeholder: "svc_…" }, { name: "model", label: "Model" }, { name: "provider", label: "Provider" }, { name: "rule", label: "Rule" },
+    suggested("agent", "Agent"), suggested("key", "Key", { placeholder: "svc_…" }), suggested("model", "Model"), suggested("provider", "Provider"), suggested("rule", "Rule"),
   ], values, apply);
   const again = load(sums, () => api.get("/api/traffic/summary", { since: values.since, until: values.until }, signal), (summary) => overview(summary, values, apply, (since, until) => bar.elements.since.set(since, until)));
   fill(main, bar, sums, h("section.panel", list.node));
