@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from postgres_server import PostgresServer, find_programs, served
 from running import one_at_a_time
 
 import build_zipapp
@@ -94,3 +95,13 @@ def slow_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server that answers, one for all tests of a process."""
+    programs = find_programs()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed: neither PATH nor /usr/lib/postgresql has initdb, postgres and psql")
+    with served(programs) as server:
+        yield server

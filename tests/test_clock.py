@@ -3,24 +3,11 @@
 import sys
 import threading
 
+from fake_clock import FakeClock
+
 from gateway.clock import SystemIds
 
 ALPHABET = set("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
-
-
-class FakeClock:
-    """A wall clock that stands until it is moved."""
-
-    at = 1_700_000_000_000
-
-    def now_at(self) -> int:
-        return self.at
-
-    def now_ns(self) -> int:
-        return self.now_at() * 1_000_000
-
-    def monotonic_seconds(self) -> float:
-        return 0.0
 
 
 def test_an_id_is_a_prefix_and_a_ulid_of_its_time() -> None:

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from fake_clock import FakeClock
 
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
@@ -37,23 +38,6 @@ NONE = "svc_" + "b" * 40
 REVOKED = "svc_" + "c" * 40
 SLOW = "svc_" + "d" * 40
 FLEET = "svc_" + "e" * 40
-
-
-class FakeClock:
-    """A clock that stands until it is moved."""
-
-    def __init__(self) -> None:
-        self.at = 1_700_000_000_000
-        self.seconds = 100.0
-
-    def now_at(self) -> int:
-        return self.at
-
-    def now_ns(self) -> int:
-        return self.now_at() * 1_000_000
-
-    def monotonic_seconds(self) -> float:
-        return self.seconds
 
 
 class FakeIds:

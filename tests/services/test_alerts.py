@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
+from fake_clock import FakeClock
 
 from gateway.clock import SystemIds
 from gateway.domain.alerts import Alert, AlertFilter, AlertSource, AlertStatus
@@ -45,20 +46,6 @@ FOUND = Detection(
 KEY = Principal(
     kind="key", id="key_1", name="app", scopes=frozenset(), permissions=frozenset(), key_prefix="svc_abcdef"
 )
-
-
-@dataclass
-class FakeClock:
-    at: int = START_AT
-
-    def now_at(self) -> int:
-        return self.at
-
-    def now_ns(self) -> int:
-        return self.now_at() * 1_000_000
-
-    def monotonic_seconds(self) -> float:
-        return self.at / 1000
 
 
 @dataclass
@@ -119,7 +106,7 @@ class Room:
 
 @asynccontextmanager
 async def room() -> AsyncGenerator[Room, None]:
-    clock = FakeClock()
+    clock = FakeClock(START_AT, None)
     ids = SystemIds(clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
     try:

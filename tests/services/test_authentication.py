@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 from entrance import open_entrance
+from fake_clock import FakeClock
 
 from gateway.auth.ratelimit import RateExceeded
 from gateway.clock import SystemIds
@@ -36,25 +37,6 @@ from gateway.store.store import Store, open_store
 CONTEXT = RequestContext(request_id="req_1", ip="192.0.2.1", user_agent="curl/8")
 UNKNOWN = "svc_" + "0123456789" * 4
 CLI = local("cli")
-
-
-class FakeClock:
-    def __init__(self) -> None:
-        self.at = 1_700_000_000_000
-        self.seconds = 1000.0
-
-    def now_at(self) -> int:
-        return self.at
-
-    def now_ns(self) -> int:
-        return self.now_at() * 1_000_000
-
-    def monotonic_seconds(self) -> float:
-        return self.seconds
-
-    def pass_seconds(self, seconds: float) -> None:
-        self.seconds += seconds
-        self.at += int(seconds * 1000)
 
 
 class House:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from entrance import open_entrance
+from fake_clock import FakeClock
 
 from gateway.auth.keyhash import hash_key
 from gateway.clock import SystemIds
@@ -28,20 +29,6 @@ NEW = NewKey(name="ci", scopes=(Scope.SHIELD_SCAN,))
 
 # Who may manage keys and nothing else.
 CLERK = Principal("user", "usr_1", "clerk", frozenset({Scope.SHIELD_SCAN}), frozenset({Permission.API_KEYS_MANAGE}))
-
-
-class FakeClock:
-    def __init__(self) -> None:
-        self.at = 1_700_000_000_000
-
-    def now_at(self) -> int:
-        return self.at
-
-    def now_ns(self) -> int:
-        return self.now_at() * 1_000_000
-
-    def monotonic_seconds(self) -> float:
-        return self.at / 1000
 
 
 class House:
@@ -66,7 +53,7 @@ def contents(folder: Path) -> list[bytes]:
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
-    clock = FakeClock()
+    clock = FakeClock(seconds=None)
     store = await open_store(tmp_path / "gateway.db", clock=clock, ids=SystemIds(clock), log=Log(io.StringIO(), clock))
     yield House(store, clock)
     await store.aclose()

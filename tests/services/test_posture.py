@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_clock import FakeClock
 from seeding import seed
 
 from gateway.clock import SystemIds
@@ -46,20 +47,6 @@ RULE = {
 
 
 @dataclass
-class FakeClock:
-    at: int = START_AT
-
-    def now_at(self) -> int:
-        return self.at
-
-    def now_ns(self) -> int:
-        return self.now_at() * 1_000_000
-
-    def monotonic_seconds(self) -> float:
-        return self.at / 1000
-
-
-@dataclass
 class Room:
     audits: TrustAudits
     store: Store
@@ -78,7 +65,7 @@ def shield(*rules: dict[str, Any]) -> Shield:
 async def room(
     data_dir: str = ":memory:", mode: ShieldMode = ShieldMode.BLOCK, **more: Any
 ) -> AsyncGenerator[Room, None]:
-    clock = FakeClock()
+    clock = FakeClock(START_AT, None)
     ids = SystemIds(clock)
     path = data_dir if data_dir == ":memory:" else os.path.join(data_dir, "gateway.db")
     store = await open_store(path, clock=clock, ids=ids, log=Log(io.StringIO(), clock))

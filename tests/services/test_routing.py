@@ -8,6 +8,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from fake_clock import FakeClock
 
 from gateway.clock import SystemIds
 from gateway.domain.alerts import Alert, AlertFilter, AlertStatus
@@ -31,23 +32,6 @@ CLI = local("cli")
 CONTEXT = RequestContext(request_id="req_1")
 PROMPT = Prompt("m", {"model": "m", "messages": [{"role": "user", "content": "Hello"}]})
 FAULT = UpstreamFault("It failed.", detail="it failed", status=500, may_repeat=True)
-
-
-class FakeClock:
-    """Stands until it is moved."""
-
-    def __init__(self) -> None:
-        self.at = 1_700_000_000_000
-        self.seconds = 100.0
-
-    def now_at(self) -> int:
-        return self.at
-
-    def now_ns(self) -> int:
-        return self.now_at() * 1_000_000
-
-    def monotonic_seconds(self) -> float:
-        return self.seconds
 
 
 @dataclass

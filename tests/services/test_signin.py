@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from fake_clock import FakeClock
 from seeding import seed
 
 from gateway.auth.passwords import hash_password, hash_random_password, make_password
@@ -45,20 +46,6 @@ CLI = local("cli")
 PASSWORD = "correct horse battery staple"
 HASH = hash_password(PASSWORD, bytes(16))
 HOUR_MS = 3_600_000
-
-
-class FakeClock:
-    def __init__(self) -> None:
-        self.at = 1_700_000_000_000
-
-    def now_at(self) -> int:
-        return self.at
-
-    def now_ns(self) -> int:
-        return self.now_at() * 1_000_000
-
-    def monotonic_seconds(self) -> float:
-        return self.at / 1000
 
 
 class QuickPasswords(Passwords):
@@ -116,7 +103,7 @@ async def open_house(path: Path, clock: FakeClock) -> House:
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
-    one = await open_house(tmp_path, FakeClock())
+    one = await open_house(tmp_path, FakeClock(seconds=None))
     await seed(one.store, lambda tx: one.store.users.insert(tx, one.alice))
     yield one
     await one.store.aclose()
@@ -427,7 +414,7 @@ async def test_a_reset_password_ends_every_session(house: House) -> None:
 
 @pytest.mark.usefixtures("slow_passwords")
 async def test_the_real_hashes_say_yes_and_no(tmp_path: Path) -> None:
-    passwords = Passwords(ids=SystemIds(FakeClock()))
+    passwords = Passwords(ids=SystemIds(FakeClock(seconds=None)))
     stored = await passwords.hash(PASSWORD)
     assert await passwords.check(PASSWORD, stored)
     assert not await passwords.check("wrong", stored)
@@ -442,7 +429,7 @@ async def test_the_first_password_is_checked_as_slowly_as_any_other(monkeypatch:
     monkeypatch.setattr(
         hashlib, "scrypt", lambda *a, n, r, p, **k: costs.append(n * r * p) or scrypt(*a, n=n, r=r, p=p, **k)
     )
-    passwords = Passwords(ids=SystemIds(FakeClock()))
+    passwords = Passwords(ids=SystemIds(FakeClock(seconds=None)))
     slow = await passwords.hash(PASSWORD)
     random = make_password(bytes(range(20)))
     first = hash_random_password(random, bytes(16))

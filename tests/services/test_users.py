@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_clock import FakeClock
 
 from gateway.clock import SystemIds
 from gateway.domain.audit import AuditFilter
@@ -24,17 +25,6 @@ PASSWORD = "correct horse"
 MANAGER = Principal(
     "user", "usr_9", "m", frozenset(), ROLE_PERMISSIONS[Role.SECURITY_MANAGER] | {Permission.USERS_MANAGE}
 )
-
-
-class FakeClock:
-    def now_at(self) -> int:
-        return 1_700_000_000_000
-
-    def now_ns(self) -> int:
-        return self.now_at() * 1_000_000
-
-    def monotonic_seconds(self) -> float:
-        return 0.0
 
 
 class QuickPasswords(Passwords):

@@ -5,25 +5,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from fake_clock import FakeClock
 
 from gateway.clock import SystemIds
 from gateway.log import Log
 from gateway.store.store import Store, open_store
-
-
-class FakeClock:
-    def __init__(self) -> None:
-        self.at = 1_700_000_000_000
-        self.seconds = 1000.0
-
-    def now_at(self) -> int:
-        return self.at
-
-    def now_ns(self) -> int:
-        return self.now_at() * 1_000_000
-
-    def monotonic_seconds(self) -> float:
-        return self.seconds
 
 
 class Place:
