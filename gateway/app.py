@@ -287,7 +287,6 @@ class Gateway(Lasting):
             shield=shield,
             store=store,
             health=self.health,
-            clock=clock,
             policy=self.policy,
             is_shell=self.is_shell,
         )
@@ -305,7 +304,6 @@ class Gateway(Lasting):
         settings, secrets, client = self.settings, self.secrets, self.client
         self.fleet = Fleet(
             store=store,
-            clock=clock,
             alerts=self.alerts,
             health=self.health,
             traffic=self.traffic,

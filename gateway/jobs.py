@@ -64,15 +64,15 @@ JOBS = (
         first_seconds=3.0,
     ),
     Job("publish_feed", 1.0, lambda gateway: gateway.feed.publish()),
-    Job("beat", 15.0, lambda gateway: gateway.fleet.beat(), by=By.ONE, first_seconds=0.2),
-    Job("note_running", 15.0, lambda gateway: gateway.running.save(), by=By.ONE, first_seconds=0.2),
+    Job("beat", 15.0, lambda gateway: gateway.fleet.beat(), by=By.GROUP, first_seconds=0.2),
+    Job("note_running", 15.0, lambda gateway: gateway.running.save(), by=By.GROUP, first_seconds=0.2),
     Job("ask_peers", 15.0, lambda gateway: gateway.fleet_peers.ask_all(), by=By.ONE, first_seconds=1.0),
     Job("prune", 600.0, lambda gateway: gateway.retention.prune(), by=By.ONE, first_seconds=9.0),
     Job(
         "watch_archive",
         3600.0,
         lambda gateway: check_archive(gateway.store, gateway.clock, gateway.alerts),
-        by=By.ONE,
+        by=By.GROUP,
         first_seconds=7.0,
     ),
     Job(

@@ -142,7 +142,7 @@ async def begin(gateway: Gateway, console: Console) -> None:
     """Make the first credentials if there are none, print the hash of the archive, and record the start."""
     await greet(gateway, console)
     # A process that was killed leaves its record behind.
-    await gateway.store.db.write(gateway.store.running.forget, is_durable=False)
+    await gateway.running.forget()
     warn_of_rules(gateway)
     archive_sha256 = bundle.archive_sha256()
     if archive_sha256:
@@ -189,7 +189,7 @@ async def end(gateway: Gateway) -> None:
     """Record the end. If that fails because the disk is full, only the log has it, and the exit code is still 0."""
     try:
         await gateway.audit.record(gateway.audit.event("gateway_stopped", source="gateway"))
-        await gateway.store.db.write(gateway.store.running.forget, is_durable=False)
+        await gateway.running.forget()
     except (AuditUnavailable, StoreUnavailable) as error:
         gateway.log.error("end_not_recorded", reason=error.message)
 

@@ -83,7 +83,7 @@ async def check_archive(store: Store, clock: Clock, alerts: Alerts) -> None:
             title="The program on the disk was changed",
             description=problem,
             resolution="The archive is as its manifest says.",
-            subject=store.instance_id,
+            subject=store.node_id,
             occurred_at=clock.now_at(),
         )
     )

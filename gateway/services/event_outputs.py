@@ -220,7 +220,7 @@ class EventOutputs(KeyedResource[EventOutput]):
                 )
             case OutputKind.SYSLOG:
                 way, host, port = read_syslog_target(output.target)
-                return Syslog(way, host, port, sender=self.store.instance_id, form=output.format, allow_address=allow)
+                return Syslog(way, host, port, sender=self.store.node_id, form=output.format, allow_address=allow)
             case OutputKind.JSONL:
                 if self.folder is None:
                     raise DeliveryFailed("The data is in memory, so there is no folder for files.")

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from gateway.clock import Clock
 from gateway.domain.alerts import AlertSource
 from gateway.domain.fleet import (
     STALE_MS,
@@ -43,7 +42,6 @@ class Fleet:
     """The heartbeat of this gateway and the view of all. started_at: when its process group began to serve."""
 
     store: Store
-    clock: Clock
     alerts: Alerts
     health: Health
     traffic: Traffic
@@ -55,18 +53,17 @@ class Fleet:
 
     async def beat(self) -> None:
         """Write this gateway's heartbeat, and raise or end the alerts of gateways that are offline or back."""
-        now_at = self.clock.now_at()
         cpu_percent, memory_bytes = self.load.measure()
         await self.traffic.keep_up()
         status = self._status()
 
         def work(tx: Transaction) -> None:
-            store = self.store
+            store, now_at = self.store, tx.now_at()
             sums = self.traffic.last_day(tx, ALL, now_at)
             has_integrity = not store.alerts.count_active(tx, AlertSource.INTEGRITY)
             beat = Heartbeat(
-                id=store.instance_id,
-                name=os.uname().nodename[:100] or store.instance_id,
+                id=store.node_id,
+                name=os.uname().nodename[:100] or store.node_id,
                 version=self.version,
                 archive_sha256=self.archive_sha256(),
                 status=status if has_integrity else InstanceStatus.CRITICAL,
@@ -82,16 +79,15 @@ class Fleet:
             store.instances.put(tx, beat)
             store.instances.forget(tx, before=now_at - _FORGET_MS)
             for other in store.instances.all(tx):
-                if other.id != store.instance_id:
+                if other.id != store.node_id:
                     self.track(tx, other.id, other.name, other.last_seen_at, now_at)
 
         await self.store.db.write(work, is_durable=False)
 
     async def view(self, since: int | None = None) -> FleetView:
         """Return all gateways with a heartbeat since a time; without a time, also peers that never answered."""
-        now_at = self.clock.now_at()
-        known = await self.store.db.read(self.store.instances.all)
-        own = next((one for one in known if one.id == self.store.instance_id), None)
+        known, now_at = await self.store.db.read(lambda tx: (self.store.instances.all(tx), tx.now_at()))
+        own = next((one for one in known if one.id == self.store.node_id), None)
         if own is None or connection_of(own.last_seen_at, now_at) is not Connection.ONLINE:
             with suppress(StoreUnavailable):  # then the last heartbeat is shown
                 await self.beat()  # no server runs its jobs yet, or they are late

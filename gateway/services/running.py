@@ -7,7 +7,6 @@ from functools import cached_property
 from urllib.parse import urlsplit
 
 from gateway import bundle
-from gateway.clock import Clock
 from gateway.domain.fleet import ONLINE_MS
 from gateway.domain.policies import ShieldPolicy
 from gateway.domain.trust_audit_facts import ProcessFacts, RunningGateway
@@ -36,21 +35,25 @@ class Running:
     shield: Shield
     store: Store
     health: Health
-    clock: Clock
     policy: ShieldPolicy
     is_shell: bool = False
 
     async def save(self) -> None:
         """Store the facts of this process. A serving gateway does so at start, at a reload and with each heartbeat."""
-        store, now_at = self.store, self.clock.now_at()
-        text = write_json(encode(self._own(store.instance_id))).decode()
-        await store.db.write(lambda tx: store.running.note(tx, store.instance_id, now_at, text), is_durable=False)
+        store = self.store
+        text = write_json(encode(self._own(store.node_id))).decode()
+        await store.db.write(lambda tx: store.running.note(tx, store.node_id, tx.now_at(), text), is_durable=False)
+
+    async def forget(self) -> None:
+        """Remove the stored facts of this host's gateway: it does not serve any more, or not yet."""
+        store = self.store
+        await store.db.write(lambda tx: store.running.forget(tx, store.node_id), is_durable=False)
 
     def checked(self, tx: Transaction) -> RunningGateway:
-        """Return the gateway to check: the one that serves, else this process."""
+        """Return the gateway to check: the one that serves on this host, else this process."""
         if not self.is_shell:
-            return self._own(self.store.instance_id)
-        stored = self.store.running.newest(tx, since=self.clock.now_at() - ONLINE_MS)
+            return self._own(self.store.node_id)
+        stored = self.store.running.find(tx, self.store.node_id, since=tx.now_at() - ONLINE_MS)
         try:
             return self._own(THIS_SHELL) if stored is None else decode(RunningGateway, read_json(stored.encode()))
         except InvalidRequest:  # a gateway of another version serves

@@ -16,7 +16,7 @@ class AuthorityTransaction(Transaction):
     """
 
     def __init__(self, tx: Transaction, generation: Generation) -> None:
-        super().__init__(tx.run)
+        super().__init__(tx.run, tx.now_at)
         self.waiting, self.calls, self.memo = tx.waiting, tx.calls, tx.memo
         self._generation = generation
         self.has_changed = self.is_audited = False

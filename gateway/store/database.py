@@ -33,12 +33,14 @@ class Transaction:
 
     A write may run more than once until it is committed, so it must not change anything outside the database.
 
+    now_at: returns the clock of the database in Unix milliseconds. It decides between hosts, whose clocks may differ.
     memo: values that the writes of a group share. A rollback of one write also restores them. The rest is for the
     writer alone. calls: after the commit. waiting: deferred statements with the parameters of each run, by their keys.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, now_at: Callable[[], int]) -> None:
         self.run = run
+        self.now_at = now_at
         self.waiting: dict[str, dict[object, Params]] = {}
         self.calls: list[Callable[[], None]] = []
         self.memo: dict[object, Any] = {}
@@ -78,7 +80,12 @@ class Transaction:
 
 
 class Database(Protocol):
-    """A store of rows with one writer at a time and any number of readers."""
+    """A store of rows with one writer at a time and any number of readers.
+
+    is_shared: whether gateways on several hosts may use it, each with a data folder of its own.
+    """
+
+    is_shared: bool
 
     @property
     def is_writable(self) -> bool:

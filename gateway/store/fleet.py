@@ -28,7 +28,7 @@ NOTE_RUNNING = """
     INSERT INTO running_gateways (instance_id, seen_at, facts) VALUES (:id, :seen_at, :facts)
         ON CONFLICT (instance_id) DO UPDATE SET seen_at = excluded.seen_at, facts = excluded.facts
 """
-NEWEST_RUNNING = "SELECT facts FROM running_gateways WHERE seen_at >= :since ORDER BY seen_at DESC LIMIT 1"
+RUNNING = "SELECT facts FROM running_gateways WHERE instance_id = :id AND seen_at >= :since"
 
 
 class InstanceRepository(Table[Heartbeat]):
@@ -37,8 +37,9 @@ class InstanceRepository(Table[Heartbeat]):
     def __init__(self) -> None:
         super().__init__("instances", Heartbeat)
 
-    def forget(self, tx: Transaction, *, before: int) -> int:
-        return tx.execute("DELETE FROM instances WHERE last_seen_at < :before", {"before": before})
+    def forget(self, tx: Transaction, *, before: int) -> None:
+        tx.execute("DELETE FROM running_gateways WHERE seen_at < :before", {"before": before})
+        tx.execute("DELETE FROM instances WHERE last_seen_at < :before", {"before": before})
 
 
 class LeaseRepository:
@@ -66,13 +67,13 @@ class LeaseRepository:
 class RunningRepository:
     """The table of what serving gateways report about their settings, for commands that check them from a shell."""
 
-    def note(self, tx: Transaction, instance_id: str, seen_at: int, facts: str) -> None:
-        tx.execute(NOTE_RUNNING, {"id": instance_id, "seen_at": seen_at, "facts": facts})
+    def note(self, tx: Transaction, node_id: str, seen_at: int, facts: str) -> None:
+        tx.execute(NOTE_RUNNING, {"id": node_id, "seen_at": seen_at, "facts": facts})
 
-    def newest(self, tx: Transaction, *, since: int) -> str | None:
-        """Return the facts of the gateway with the newest report since a time, or None when there is none."""
-        rows = tx.query(NEWEST_RUNNING, {"since": since})
+    def find(self, tx: Transaction, node_id: str, *, since: int) -> str | None:
+        """Return the facts that the gateway of a host has reported since a time, or None when there are none."""
+        rows = tx.query(RUNNING, {"id": node_id, "since": since})
         return str(rows[0]["facts"]) if rows else None
 
-    def forget(self, tx: Transaction) -> None:
-        tx.execute("DELETE FROM running_gateways")
+    def forget(self, tx: Transaction, node_id: str) -> None:
+        tx.execute("DELETE FROM running_gateways WHERE instance_id = :id", {"id": node_id})

@@ -21,6 +21,7 @@ from urllib.parse import quote
 import anyio
 from anyio import to_thread
 
+from gateway.clock import Clock
 from gateway.errors import Conflict, InvalidRequest, SetupError
 from gateway.log import Log
 from gateway.store.database import Params, StoreUnavailable, Transaction, UnreadableRow
@@ -57,11 +58,15 @@ _UNAVAILABLE = {
 class SqliteDatabase:
     """A SQLite file, or memory when `path` is ``:memory:``. `Database` documents the public methods.
 
-    identity: of the one file that it may be, None to make one where there is none.
+    clock: of the host, which is the database's host. identity: of the one file that it may be, None to make one where
+    there is none.
     """
 
-    def __init__(self, path: str, *, log: Log, identity: Identity | None = None) -> None:
+    is_shared = False
+
+    def __init__(self, path: str, *, clock: Clock, log: Log, identity: Identity | None = None) -> None:
         self._path = path
+        self._now_at = clock.now_at
         self._log = log
         self._file = None if path == MEMORY else DatabaseFile(path, identity=identity)
         # Whoever holds it may use the connection that writes. Memory is one connection, which also reads.
@@ -111,7 +116,7 @@ class SqliteDatabase:
 
     def read_now(self, work: Callable[[Transaction], T]) -> T:
         with self._reader() as connection:
-            return work(Transaction(partial(_run, connection)))
+            return work(Transaction(partial(_run, connection), self._now_at))
 
     def at_sync(self, call: Callable[[], None]) -> None:
         self._on_sync = call
@@ -234,7 +239,7 @@ class SqliteDatabase:
         _run(connection, f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
         _run(connection, "BEGIN IMMEDIATE")
         try:
-            tx = do_group(partial(_run, connection), group)
+            tx = do_group(partial(_run, connection), group, self._now_at)
             if is_durable and not self._is_synced:
                 # SQLite syncs a commit only if it writes a page: this writes the first, even if it stays the same.
                 _run(connection, f"PRAGMA application_id = {_APPLICATION_ID}")
@@ -269,7 +274,7 @@ class SqliteDatabase:
         with self._reader() as connection:
             _run(connection, "BEGIN")
             try:
-                return work(Transaction(partial(_run, connection)))
+                return work(Transaction(partial(_run, connection), self._now_at))
             except sqlite3.OperationalError as error:
                 if "decode" not in str(error):
                     raise

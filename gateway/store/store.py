@@ -45,13 +45,16 @@ from gateway.strict_json import write_time
 
 SEAL_KEY = "seal"
 SEAL_DIGITS = 16
+NODE = "node"
+NODE_FILE = "node-id"
 
 
 class Store:
     """One database, the files beside it, and a repository for each noun in it. Opens files, so it blocks.
 
     path: of the database, None for memory. db: for transactions over several tables. generation: moves with each change
-    of authority. instance_id: under which this gateway writes its audit chain; `open_store` sets it.
+    of authority. instance_id: of the audit chain, one for the database. node_id: of the gateway of this host; the same
+    unless hosts share the database. `open_store` sets both.
     """
 
     def __init__(self, db: Database, path: str | None) -> None:
@@ -60,7 +63,8 @@ class Store:
         self.headfile = HeadFile(path and path + ".head")
         self.keyfile = KeyFile(path and path + ".provider-keys")
         self.sealfile = KeyFile(path and path + ".seal")
-        self.instance_id = ""
+        self.nodefile = KeyFile(path and os.path.join(os.path.dirname(path), NODE_FILE))
+        self.instance_id = self.node_id = ""
         self.seal_key = b""  # set by `open_store`
         db.at_sync(self.headfile.write_held)
         self.access_list = AccessRepository()
@@ -121,16 +125,18 @@ async def open_store(
     - ``.seal``: the key of the hashes of secrets
     - ``.schema-NUMBER-TIME``: a copy of the database from before a change of its schema
 
+    If hosts share the database, ``node-id`` in the same folder holds the id of this host.
+
     Raises:
         SetupError: it cannot be used, is no database, another program's or a newer version's. Nothing was overwritten.
     """
     name = os.fspath(path)
-    db = SqliteDatabase(name, log=log, identity=identity)
+    db = SqliteDatabase(name, clock=clock, log=log, identity=identity)
     await db.open()
     try:
         await _bring_up_to_date(db, name, clock, log)
         store = await to_thread.run_sync(Store, db, None if name == MEMORY else name)
-        store.instance_id = await db.write(_settle(store, ids, log))
+        store.instance_id, store.node_id = await db.write(_settle(store, ids, log))
         of_instance = store.instance_id
         await commit_old_redo(db, store.audit, store.traffic, instance_id=of_instance, path=name, log=log)
     except StoreUnavailable as error:
@@ -164,10 +170,13 @@ async def _bring_up_to_date(db: Database, name: str, clock: Clock, log: Log) -> 
         raise
 
 
-def _settle(store: Store, ids: Ids, log: Log) -> Callable[[Transaction], str]:
-    """Return the work that gives the database its id and compares the end of its chain with the file beside it."""
+def _settle(store: Store, ids: Ids, log: Log) -> Callable[[Transaction], tuple[str, str]]:
+    """Return the work that gives the database and this host their ids, and compares the end of the chain with its file.
 
-    def work(tx: Transaction) -> str:
+    Of the processes of all hosts, one at a time does it.
+    """
+
+    def work(tx: Transaction) -> tuple[str, str]:
         instance_id = store.meta.get(tx, INSTANCE_ID)
         if instance_id is None:
             instance_id = ids.new("ins")
@@ -184,6 +193,15 @@ def _settle(store: Store, ids: Ids, log: Log) -> Callable[[Transaction], str]:
         else:  # a killed process may have committed more than its file says
             head = store.audit.head(tx, instance_id)
             tx.after_commit(lambda: store.headfile.hold(instance_id, head))
-        return instance_id
+        return instance_id, _node_id(store, ids) if store.db.is_shared else instance_id
 
     return work
+
+
+def _node_id(store: Store, ids: Ids) -> str:
+    """Return the id of this host, which its first start makes."""
+    node_id = store.nodefile.get(NODE)
+    if node_id is None:
+        node_id = ids.new("ins")
+        store.nodefile.put(NODE, node_id)
+    return node_id

@@ -6,19 +6,21 @@ one of them raises, the group is rolled back and each write runs again in its ow
 statements whose result nobody needs are deferred and run together.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gateway.store.database import Run, StoreUnavailable, Transaction
 from gateway.store.writer import PendingWrite
 
 
-def do_group(run: Run, group: Sequence[PendingWrite]) -> Transaction:
+def do_group(run: Run, group: Sequence[PendingWrite], now_at: Callable[[], int]) -> Transaction:
     """Run a group of writes in the open transaction, and return it with its calls for after the commit.
+
+    now_at: returns the clock of the database.
 
     Raises:
         StoreUnavailable: the whole group must be given up.
     """
-    tx = Transaction(run)
+    tx = Transaction(run, now_at)
     try:
         for write in group:
             if not write.is_abandoned:
@@ -30,7 +32,7 @@ def do_group(run: Run, group: Sequence[PendingWrite]) -> Transaction:
     except BaseException:  # raised again below, by the write that it belongs to
         run("ROLLBACK")
     run("BEGIN IMMEDIATE")
-    tx = Transaction(run)
+    tx = Transaction(run, now_at)
     for write in group:
         if not write.is_abandoned:
             _do_alone(tx, write)

@@ -64,7 +64,7 @@ async def gateway() -> AsyncGenerator[Any, None]:
     policies, acceptances = Policies(**base), RiskAcceptances(**base)
     scans = Scans(**base, shield=shield, alerts=alerts, policy=policy, policies=policies, acceptances=acceptances)
     settings = Settings(data_dir=":memory:")
-    running = Running(settings=settings, shield=shield, store=store, health=health, clock=clock, policy=policy)
+    running = Running(settings=settings, shield=shield, store=store, health=health, policy=policy)
     audits = TrustAudits(
         settings=settings, shield=shield, store=store, audit=audit, clock=clock, ids=ids, running=running
     )

@@ -73,7 +73,7 @@ async def room(
     used = shield()
     settings, policy = Settings(data_dir=data_dir, **more), ShieldPolicy(mode=mode)
     health = Health(shield=used, store=store, upstream=None)
-    running = Running(settings=settings, shield=used, store=store, health=health, clock=clock, policy=policy)
+    running = Running(settings=settings, shield=used, store=store, health=health, policy=policy)
     audits = TrustAudits(
         settings=settings, shield=used, store=store, audit=audit, clock=clock, ids=ids, running=running
     )
