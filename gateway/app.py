@@ -115,7 +115,7 @@ class Lasting:
         self.metrics.gauge("gateway_start_time_seconds", self.started_at / 1000)
         self.audit = audit = Audit(store=store, clock=clock, ids=ids)
         self.alerts = alerts = Alerts(store=store, clock=clock, ids=ids, audit=audit)
-        self.leases = Leases(store=store, clock=clock, ids=ids)
+        self.leases = Leases(store=store, ids=ids)
         self.host_load = HostLoad(clock=clock, is_worker=shared is not None)
         self.feed = Feed(store=store, clock=clock)
         self.traffic = Traffic(store=store, clock=clock)

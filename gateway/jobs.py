@@ -1,6 +1,7 @@
 """The periodic jobs, one row each. A job that fails is logged and runs again; it never ends the server."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
 
@@ -48,7 +49,7 @@ JOBS = (
     Job("flush_refusals", 10.0, lambda gateway: gateway.authentication.refusals.flush(), first_seconds=8.0),
     Job("check_audit_chain", 900.0, lambda gateway: gateway.audit_chain.checkpoint(), by=By.ONE),
     Job("make_reports", 60.0, lambda gateway: gateway.reports.make_due(), by=By.ONE, first_seconds=4.0),
-    Job(
+    Job(  # takes a lease of its own, which it renews while it sends
         "send_events",
         1.0,
         lambda gateway: gateway.event_sender.run(),
@@ -60,7 +61,7 @@ JOBS = (
         "release_budget_orphans",
         30.0,
         lambda gateway: gateway.spending.release_orphans(),
-        by=By.GROUP,
+        by=By.ONE,
         first_seconds=3.0,
     ),
     Job("publish_feed", 1.0, lambda gateway: gateway.feed.publish()),
@@ -105,13 +106,22 @@ async def _repeat(job: Job, gateway: Callable[[], Gateway]) -> None:
 
 
 async def run_job(job: Job, gateway: Gateway) -> None:
-    """Run a job once, if it is due and this process holds its lease. A failure is logged."""
+    """Run a job once, if it is due and this process holds its lease, which each of its writes checks again.
+
+    A failure is logged.
+    """
     try:
         if job.is_due is not None and not job.is_due(gateway):
             return
-        is_ours = job.by is not By.ONE or await gateway.leases.hold(job.name, 2 * job.every_seconds + _GRACE_SECONDS)
-        waiting = job.call(gateway) if is_ours else None
-        if waiting is not None:
-            await waiting
+        guard: AbstractContextManager[None] = nullcontext()
+        if job.by is By.ONE:
+            lease = await gateway.leases.hold(job.name, 2 * job.every_seconds + _GRACE_SECONDS)
+            if lease is None:
+                return
+            guard = gateway.leases.guard(lease)
+        with guard:
+            waiting = job.call(gateway)
+            if waiting is not None:
+                await waiting
     except Exception as error:  # the edge of a job: whatever failed, the next time may do
         gateway.log.error("job_failed", error=error, job=job.name)

@@ -1,6 +1,7 @@
 """What is done now and then: rows, in a task each; a failure is logged and not the end."""
 
 import io
+from contextlib import nullcontext
 from functools import partial
 from types import SimpleNamespace
 from typing import cast
@@ -67,9 +68,11 @@ async def test_a_job_that_has_nothing_to_do_takes_no_lease() -> None:
     class Leases:
         """Gives the lease to everybody."""
 
-        async def hold(self, name: str, seconds: float) -> bool:
+        guard = nullcontext
+
+        async def hold(self, name: str, seconds: float) -> object:
             asked.append(name)
-            return True
+            return self
 
     jobs = [
         Job(f"sum-{is_due}", 1.0, calls.append, by=By.ONE, is_due=lambda gateway, is_due=is_due: is_due)
@@ -89,11 +92,13 @@ async def test_a_job_for_one_alone_is_done_by_whoever_holds_its_lease() -> None:
     class Leases:
         """Gives the lease to every second who asks."""
 
-        async def hold(self, name: str, seconds: float) -> bool:
+        guard = nullcontext
+
+        async def hold(self, name: str, seconds: float) -> object:
             asked.append((name, seconds))
             if len(asked) == 6:
                 enough.set()
-            return len(asked) % 2 == 0
+            return self if len(asked) % 2 == 0 else None
 
     job = Job("sum", 0.001, lambda gateway: calls.append("sum"), by=By.ONE, first_seconds=0)
     with anyio.fail_after(60):
@@ -110,8 +115,10 @@ async def test_the_first_of_a_group_does_every_job_and_the_others_what_each_proc
     class Leases:
         """Gives every lease."""
 
-        async def hold(self, name: str, seconds: float) -> bool:
-            return True
+        guard = nullcontext
+
+        async def hold(self, name: str, seconds: float) -> object:
+            return self
 
     async def done(*, is_first: bool) -> set[str]:
         calls: list[str] = []

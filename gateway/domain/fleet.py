@@ -117,6 +117,15 @@ class Peer:
     instances: tuple[Mapping[str, object], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """What lets one process at a time do a job. number: of those that had it one after the other."""
+
+    name: str
+    holder: str
+    number: int
+
+
 def connection_of(last_seen_at: int | None, now_at: int) -> Connection:
     """Return the state of a gateway by its last heartbeat. A time in the future counts as now."""
     if last_seen_at is None:

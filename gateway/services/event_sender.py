@@ -2,11 +2,12 @@
 
 Theory of operation. The queue of an output is the audit log and the table of alerts. The output stores its position in
 both, so a request writes nothing for it, events of commands beside the server are sent too, and a restart loses
-nothing. Of all processes of a database, the one with the lease sends. If it dies between a delivery and the next write
-of the position, the event is sent again with the same id, by which a receiver can tell. Events more than `MAX_WAITING`
-behind are dropped, oldest first, and counted.
+nothing. Of all processes of a database, the one with the lease sends, and only it can write the position. If it dies
+between a delivery and the next write of the position, the event is sent again with the same id, by which a receiver can
+tell. Events more than `MAX_WAITING` behind are dropped, oldest first, and counted.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,11 +15,12 @@ import anyio
 
 from gateway.domain.audit import AuditFilter
 from gateway.domain.event_outputs import MAX_WAITING, REOPENED, EventOutput, OutEvent, from_alert, from_audit, is_wanted
+from gateway.errors import GatewayError
 from gateway.metrics import Metrics
 from gateway.outputs.delivery import Delivery, DeliveryFailed
 from gateway.services.event_outputs import EventOutputs
 from gateway.services.leases import Leases
-from gateway.store.database import StoreUnavailable, Transaction
+from gateway.store.database import LeaseLost, StoreUnavailable, Transaction, fenced
 
 LEASE = "event_outputs"
 LEASE_SECONDS = 15.0
@@ -28,6 +30,7 @@ NOTE_SECONDS = 1.0
 BATCH_EVENTS = 200
 FIRST_WAIT_SECONDS = 1.0
 LONGEST_WAIT_SECONDS = 300.0
+_CLOSING_SECONDS = 5.0
 _ERROR_CHARS = 200
 
 
@@ -48,26 +51,29 @@ class EventSender:
 
     async def run(self) -> None:
         """Send until no output is enabled, or another process has the lease. One task for each output."""
+        # Without an output there is nothing to send, so the lease is not written either.
+        if not self.has_outputs() or (lease := await self.leases.hold(LEASE, LEASE_SECONDS)) is None:
+            return
         serving: dict[str, tuple[int, anyio.CancelScope]] = {}
-        async with anyio.create_task_group() as group:
-            # Without an output there is nothing to send, so the lease is not written either.
-            while (serving or self.has_outputs()) and await self.leases.hold(LEASE, LEASE_SECONDS):
-                outputs = await self.outputs.store.db.read(self.outputs.store.event_outputs.all)
-                enabled = {one.id: one for one in outputs if one.enabled}
-                for output_id, (version, scope) in tuple(serving.items()):
-                    if output_id not in enabled or enabled[output_id].version != version:
-                        scope.cancel()
-                        del serving[output_id]
-                for output in enabled.values():
-                    if output.id not in serving:
-                        scope = anyio.CancelScope()
-                        serving[output.id] = (output.version, scope)
-                        group.start_soon(self._serve, output, scope)
-                await anyio.sleep(LOOK_SECONDS)
-            group.cancel_scope.cancel()
+        with self.leases.guard(lease):
+            async with anyio.create_task_group() as group:
+                while (serving or self.has_outputs()) and await self.leases.hold(LEASE, LEASE_SECONDS) == lease:
+                    outputs = await self.outputs.store.db.read(self.outputs.store.event_outputs.all)
+                    enabled = {one.id: one for one in outputs if one.enabled}
+                    for output_id, (version, scope) in tuple(serving.items()):
+                        if output_id not in enabled or enabled[output_id].version != version:
+                            scope.cancel()
+                            del serving[output_id]
+                    for output in enabled.values():
+                        if output.id not in serving:
+                            scope = anyio.CancelScope()
+                            serving[output.id] = (output.version, scope)
+                            group.start_soon(self._serve, output, scope)
+                    await anyio.sleep(LOOK_SECONDS)
+                group.cancel_scope.cancel()
 
     async def _serve(self, output: EventOutput, scope: anyio.CancelScope) -> None:
-        with scope:
+        with scope, suppress(LeaseLost):  # the next look ends the round
             await _OutputSender(self.outputs, self.metrics, output).run()
 
 
@@ -108,28 +114,34 @@ class _OutputSender:
                 except StoreUnavailable:
                     await anyio.sleep(LOOK_SECONDS)
         finally:
-            if sink is not None:
-                with anyio.CancelScope(shield=True):
+            with anyio.move_on_after(_CLOSING_SECONDS, shield=True), suppress(GatewayError):
+                if sink is not None:
                     await sink.aclose()
+                if self.is_unstored:  # else the next sender would send the same events again
+                    await self._store_progress()
 
     async def _send_batch(self, sink: Delivery) -> bool:
         """Send the next events, and return whether there were any.
 
-        Raises DeliveryFailed if an event did not arrive and is to be sent again; those before it arrived.
+        A process that was paused asks the database before it sends on, for another may send by now.
+
+        Raises:
+            DeliveryFailed: an event did not arrive and is to be sent again; those before it arrived.
+            LeaseLost: another process sends.
         """
-        output, events = await self.outputs.store.db.read(lambda tx: self._batch(tx, self.output))
+        stored_seconds = self.outputs.clock.monotonic_seconds()
+        output, events = await self.outputs.store.db.read(fenced(lambda tx: self._batch(tx, self.output)))
         dropped = output.dropped - self.output.dropped
         self._count("dropped", dropped)
         self.output = output
         self.is_unstored |= dropped > 0
-        stored_seconds = self.outputs.clock.monotonic_seconds()
         for event, audit, alert in events:
-            if is_wanted(output, event):
-                await self._send(event, sink)
-            self._update(audit_position=audit, alert_position=alert)
             if self.outputs.clock.monotonic_seconds() - stored_seconds >= NOTE_SECONDS:
                 stored_seconds = self.outputs.clock.monotonic_seconds()
                 await self._store_progress()
+            if is_wanted(output, event):
+                await self._send(event, sink)
+            self._update(audit_position=audit, alert_position=alert)
         if self.is_unstored:
             await self._store_progress()
         return bool(events)

@@ -84,9 +84,10 @@ class Spending:
             OverBudget: one has less left. Nothing was taken. Of several, the one that waits longest.
             StoreUnavailable: nothing was taken.
         """
-        now_at, worst = self.clock.now_at(), reservation.worst
+        worst = reservation.worst
 
         def work(tx: Transaction) -> tuple[tuple[str, int], ...]:
+            now_at = tx.now_at()
             standings = self._standings(tx, budget_ids, now_at)
             short = [
                 standing
@@ -170,9 +171,8 @@ class Spending:
         """
         if not self.any():
             return
-        before = self.clock.now_at() - HOLD_SECONDS * 1000
         orphans = await self.store.db.read(
-            lambda tx: self.store.budgets.orphans(tx, before=before, limit=_ORPHANS_A_TURN)
+            lambda tx: self.store.budgets.orphans(tx, before=tx.now_at() - HOLD_SECONDS * 1000, limit=_ORPHANS_A_TURN)
         )
         if orphans:
             await self.store.db.write(lambda tx: [self.store.budgets.release(tx, one) for one in orphans])

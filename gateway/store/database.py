@@ -1,6 +1,8 @@
 """The interface of a database, and a transaction of any. Holds no SQL and no driver."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar, cast
 
 from gateway.errors import GatewayError, Overloaded
@@ -17,6 +19,12 @@ class StoreUnavailable(Overloaded):
 
 class UnreadableRow(GatewayError):
     """A row holds bytes that are not text: somebody wrote to the file past the gateway."""
+
+    code = "internal_error"
+
+
+class LeaseLost(GatewayError):
+    """Another process has the lease of a job, so what this one would write of it is not written."""
 
     code = "internal_error"
 
@@ -77,6 +85,32 @@ class Transaction:
         It must not fail, because the commit stands. If the write fails, `call` does not run.
         """
         self.calls.append(call)
+
+
+_FENCE: ContextVar[Callable[[Transaction], None] | None] = ContextVar("fence", default=None)
+
+
+@contextmanager
+def fence(check: Callable[[Transaction], None]) -> Iterator[None]:
+    """Let each write of this task, and of tasks that it starts inside, run `check` first in its own transaction."""
+    token = _FENCE.set(check)
+    try:
+        yield
+    finally:
+        _FENCE.reset(token)
+
+
+def fenced(work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
+    """Return `work` with the check of the fence around its caller, if there is one."""
+    check = _FENCE.get()
+    if check is None:
+        return work
+
+    def checked(tx: Transaction) -> T:
+        check(tx)
+        return work(tx)
+
+    return checked
 
 
 class Database(Protocol):

@@ -2,8 +2,8 @@
 
 import json
 
-from gateway.domain.fleet import Heartbeat, Peer
-from gateway.store.database import Transaction
+from gateway.domain.fleet import Heartbeat, Lease, Peer
+from gateway.store.database import LeaseLost, Transaction
 from gateway.store.table import Codec, Table
 from gateway.strict_json import json_text
 
@@ -20,9 +20,9 @@ PEERS = Table(
     changes=("asked_at", "answered_at", "problem", "instances"),
 )
 TAKE = """
-    INSERT INTO leases (name, holder, until_at) VALUES (:name, :holder, :until_at)
-        ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until_at = excluded.until_at
-        WHERE leases.holder = excluded.holder OR leases.until_at <= :now_at OR leases.until_at > :latest_at
+    INSERT INTO leases (name, holder, until_at, number) VALUES (:name, :holder, :until_at, :number)
+        ON CONFLICT (name) DO UPDATE SET
+            holder = excluded.holder, until_at = excluded.until_at, number = excluded.number
 """
 NOTE_RUNNING = """
     INSERT INTO running_gateways (instance_id, seen_at, facts) VALUES (:id, :seen_at, :facts)
@@ -43,25 +43,45 @@ class InstanceRepository(Table[Heartbeat]):
 
 
 class LeaseRepository:
-    """The table of leases. The holder of a lease is the only process that may do the job of its name."""
+    """The table of leases. The holder of a lease is the only process that may do the job of its name.
 
-    def is_held(self, tx: Transaction, name: str, holder: str, *, now_at: int, until_at: int) -> bool | None:
-        """Return whether the holder has a lease, or another process has it; None when it is time to `take` it."""
-        rows = tx.query("SELECT holder, until_at FROM leases WHERE name = :name", {"name": name})
-        if not rows:
-            return None
-        held_until_at = int(rows[0]["until_at"])
-        if rows[0]["holder"] == holder:
-            return True if until_at - (until_at - now_at) // 3 < held_until_at <= until_at else None
-        return False if now_at < held_until_at <= now_at + 10 * (until_at - now_at) else None
+    The clock of the database decides how long. A lease that ends later than any can comes from a wrong clock, so it may
+    be taken.
+    """
 
-    def take(self, tx: Transaction, name: str, holder: str, *, now_at: int, until_at: int) -> bool:
-        """Take or renew a lease and return whether the holder has it now.
+    def known(self, tx: Transaction, name: str, holder: str, seconds: float) -> Lease | bool:
+        """Return the lease if the holder has it, False if another has it, True when it is time to `take` it."""
+        found = self._find(tx, name)
+        if found is None:
+            return True
+        lease, left_ms = found
+        if lease.holder == holder:
+            return lease if round(seconds * 2000 / 3) < left_ms <= round(seconds * 1000) else True
+        return not 0 < left_ms <= 10 * seconds * 1000
 
-        A lease that ends later than any can comes from a wrong clock, so it may be taken.
-        """
-        params = {"name": name, "holder": holder, "now_at": now_at, "until_at": until_at}
-        return tx.execute(TAKE, params | {"latest_at": now_at + 10 * (until_at - now_at)}) == 1
+    def take(self, tx: Transaction, name: str, holder: str, seconds: float) -> Lease | None:
+        """Take or renew a lease; None if another has it. The number rises with each take by another holder."""
+        found = self._find(tx, name)
+        number = 1
+        if found is not None:
+            lease, left_ms = found
+            if lease.holder != holder and 0 < left_ms <= 10 * seconds * 1000:
+                return None
+            number = lease.number + (lease.holder != holder)
+        until_at = tx.now_at() + round(seconds * 1000)
+        tx.execute(TAKE, {"name": name, "holder": holder, "until_at": until_at, "number": number})
+        return Lease(name, holder, number)
+
+    def check(self, tx: Transaction, lease: Lease) -> None:
+        """Raise LeaseLost if another process has taken the lease since."""
+        found = self._find(tx, lease.name)
+        if found is None or found[0] != lease:
+            raise LeaseLost(f"Another process does {lease.name} now, so this one gives its round up.")
+
+    def _find(self, tx: Transaction, name: str) -> tuple[Lease, int] | None:
+        """Return a lease and how many milliseconds it still lasts."""
+        rows = tx.query("SELECT holder, until_at, number FROM leases WHERE name = :name", {"name": name})
+        return next(((Lease(name, row["holder"], row["number"]), row["until_at"] - tx.now_at()) for row in rows), None)
 
 
 class RunningRepository:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.log import Log
-from gateway.store.database import StoreUnavailable, Transaction
+from gateway.store.database import StoreUnavailable, Transaction, fenced
 
 QUEUE_WRITES = 10_000
 BUSY_WRITES = 5_000
@@ -94,7 +94,7 @@ class Writer:
         return not self._thread.is_alive()
 
     async def write(self, work: Callable[[Transaction], Any], *, is_durable: bool) -> Any:
-        write = PendingWrite(work, is_durable=is_durable, future=self._loop.create_future())
+        write = PendingWrite(fenced(work), is_durable=is_durable, future=self._loop.create_future())
         self._put(write)
         timer = self._loop.call_later(WAIT_SECONDS, write.give_up)
         try:
@@ -106,7 +106,7 @@ class Writer:
     def write_behind(self, work: Callable[[Transaction], object]) -> bool:
         if self._is_retrying:
             raise StoreUnavailable("The database cannot be written now.", retry_after_seconds=1)
-        self._put(PendingWrite(work))
+        self._put(PendingWrite(fenced(work)))
         return len(self._queue) >= BUSY_WRITES
 
     def _put(self, write: PendingWrite) -> None:

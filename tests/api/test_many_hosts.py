@@ -3,17 +3,25 @@
 import io
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from fake_clock import FakeClock
 from gateway_site import Site, open_site
 from many_hosts import share
 
+from gateway import jobs
 from gateway.clock import SystemClock
 from gateway.compose import open_gateway
+from gateway.domain.budgets import HOLD_SECONDS, Usage
+from gateway.domain.event_outputs import OutEvent
 from gateway.log import Log
+from gateway.outputs.delivery import Delivery
+from gateway.services import event_sender
+from gateway.services.spending import Reservation
 from gateway.settings import Settings
 
 Open = Callable[..., AbstractAsyncContextManager[Site]]
@@ -85,3 +93,125 @@ async def test_a_command_checks_the_gateway_of_its_own_host(hosts: tuple[Site, S
     await first.running.forget()
     await second.running.save()
     assert await checked() == "this shell"
+
+
+def job(name: str) -> jobs.Job:
+    return next(one for one in jobs.JOBS if one.name == name)
+
+
+async def test_a_host_that_wakes_up_in_a_job_of_one_gives_it_up(hosts: tuple[Site, Site], clock: FakeClock) -> None:
+    first, second = hosts
+    check = first.gateway.audit_chain.checkpoint
+    done: list[str] = []
+
+    async def paused() -> None:
+        clock.pass_seconds(3600)
+        await jobs.run_job(job("check_audit_chain"), second.gateway)
+        done.append("second")
+        await check()
+        done.append("first")
+
+    await second.gateway.audit.record(second.gateway.audit.event("made_up", source="api"))
+    first.gateway.audit_chain.checkpoint = paused  # type: ignore[method-assign]
+    await jobs.run_job(job("check_audit_chain"), first.gateway)
+    assert done == ["second"]
+    assert len((await first.get("/api/audit/chain"))["checkpoints"]) == 1
+    assert '"LeaseLost"' in first.log.getvalue()
+
+
+async def test_the_clock_of_a_host_gives_no_lease_away(hosts: tuple[Site, Site], clock: FakeClock) -> None:
+    first, second = (one.gateway.leases for one in hosts)
+    assert await first.hold("sum", 10)
+    assert await second.hold("sum", 10) is None  # although the lease ends an hour before, by the clock of this host
+    clock.pass_seconds(10)
+    assert await second.hold("sum", 10)
+
+
+async def test_the_holds_of_a_dead_host_are_released_by_one_by_the_clock_of_the_database(
+    hosts: tuple[Site, Site], clock: FakeClock
+) -> None:
+    first, second = hosts
+    made = await first.ask("POST", "/api/budgets", {"limit": 1000, "unit": "tokens"})
+    assert made["status_code"] == 201, made
+    spending = first.gateway.spending
+    assert spending.any()
+    await spending.reserve(Reservation("req_1", Usage(10, None)), [made["data"]["id"]])
+
+    async def held() -> int:
+        rows = await first.gateway.store.db.read(lambda tx: tx.query("SELECT id FROM budget_holds"))
+        return len(rows)
+
+    await jobs.run_job(job("release_budget_orphans"), second.gateway)
+    assert await held() == 1
+    clock.pass_seconds(HOLD_SECONDS + 1)
+    await second.gateway.leases.hold("release_budget_orphans", 60)
+    await jobs.run_job(job("release_budget_orphans"), first.gateway)
+    assert await held() == 1  # the other host does it
+    await jobs.run_job(job("release_budget_orphans"), second.gateway)
+    assert await held() == 0
+
+
+@pytest.mark.parametrize("is_in_delivery", [True, False])
+async def test_a_host_that_wakes_up_sends_no_event_that_another_sends(
+    hosts: tuple[Site, Site], clock: FakeClock, monkeypatch: pytest.MonkeyPatch, is_in_delivery: bool
+) -> None:
+    monkeypatch.setattr(event_sender, "LOOK_SECONDS", 60.0)  # a paused process does not look
+    monkeypatch.setattr(event_sender, "POLL_SECONDS", 0.05)
+    first, second = hosts
+    host_clock = FakeClock()
+    first.gateway.event_outputs.clock = host_clock
+    sent: list[tuple[Site, str]] = []
+    paused = anyio.Event()
+
+    async def pause() -> None:
+        host_clock.pass_seconds(20)
+        clock.pass_seconds(20)
+        assert await second.gateway.leases.hold(event_sender.LEASE, event_sender.LEASE_SECONDS)
+        paused.set()
+
+    class Sink(Delivery):
+        """Notes which host sends what. The first host is paused while it sends the event `c-1`."""
+
+        def __init__(self, site: Site) -> None:
+            self.site = site
+
+        async def deliver(self, event: OutEvent) -> None:
+            sent.append((self.site, event.id))
+            if event.id == "evt_c-1" and self.site is first and is_in_delivery:
+                await pause()
+
+        async def aclose(self) -> None:
+            return
+
+    async def happen(*names: str) -> None:
+        audit = first.gateway.audit
+        events = [replace(audit.event("made_up", source="api"), id=f"evt_{name}") for name in names]
+        await first.gateway.audit.commit(lambda tx: [audit.append(tx, event) for event in events])
+
+    async def all_sent_by(site: Site) -> None:
+        """Wait until the host has sent all and the database knows it."""
+        with anyio.fail_after(20):
+            while (await site.get("/api/event-outputs"))[0]["waiting"]:  # noqa: ASYNC110
+                await anyio.sleep(0.02)
+
+    for one in hosts:
+        one.gateway.event_outputs.open = lambda output, site=one: Sink(site)  # type: ignore[misc]
+    answer = await first.ask("POST", "/api/event-outputs", {"name": "s", "kind": "jsonl", "target": "a.jsonl"})
+    assert answer["status_code"] == 201, answer
+    async with anyio.create_task_group() as group:
+        group.start_soon(first.gateway.event_sender.run)
+        await happen("a", "b")
+        await all_sent_by(first)
+        if not is_in_delivery:
+            await pause()
+        await happen("c-1", "c-2", "c-3")
+        with anyio.fail_after(20):
+            await paused.wait()
+        await anyio.sleep(0.2)
+        group.start_soon(second.gateway.event_sender.run)
+        await all_sent_by(second)
+        group.cancel_scope.cancel()
+    own = [id for _, id in sent if id[:5] in ("evt_a", "evt_b", "evt_c")]
+    again = ["evt_c-1"] * is_in_delivery  # was on its way when the host was paused
+    assert own == ["evt_a", "evt_b", *again, "evt_c-1", "evt_c-2", "evt_c-3"]
+    assert [site for site, id in sent if id in ("evt_c-2", "evt_c-3")] == [second, second]
