@@ -1,6 +1,7 @@
 """Open the data folder, put the gateway together over it, make it anew on a reload, and close it all."""
 
 import os
+import re
 import stat
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -15,15 +16,17 @@ from gateway.clock import SystemClock, SystemIds
 from gateway.errors import AuditUnavailable, Overloaded, SetupError
 from gateway.http.client import Client
 from gateway.log import Log
-from gateway.settings import Settings
+from gateway.services.provider_keys import read_regular
+from gateway.settings import Settings, named
 from gateway.shield import Shield
 from gateway.store.store import open_store
 
 DATABASE = "gateway.db"
 _LEAST_FREE_BYTES = 1_048_576  # with less, a write that fails fails for want of room
+_SEAL_KEY = re.compile(rb'\s*(?:\{"seal": ")?([0-9a-f]{64})(?:"\})?\s*')
 _UNTIL_RESTART = (
     "host", "port", "workers", "data_dir", "tls_cert", "tls_key", "allowed_hosts", "drain_seconds", "log_level",
-    "mcp_enabled", "mcp_port", "mcp_api_key",
+    "mcp_enabled", "mcp_port", "mcp_api_key", "seal_key_file",
 )  # fmt: skip
 
 
@@ -118,7 +121,8 @@ async def open_lasting(
     with _naming_a_full_disk(settings.data_dir):
         if identity is None:
             make_data_dir(settings.data_dir)
-        store = await open_store(database_path(settings), clock=clock, ids=ids, log=log, identity=identity)
+        path, seal_key = database_path(settings), read_seal_key(settings.seal_key_file)
+        store = await open_store(path, clock=clock, ids=ids, log=log, identity=identity, seal_key=seal_key)
         try:
             lasting = Lasting(store, clock, ids, log, shared=shared, is_shell=is_shell)
             try:
@@ -131,6 +135,26 @@ async def open_lasting(
         finally:
             with anyio.CancelScope(shield=True):
                 await store.aclose()
+
+
+def read_seal_key(path: str | None) -> str | None:
+    """Return the key in the file that the settings name: its digits, or a copy of the file in a data folder.
+
+    Raises:
+        SetupError: there is no key in it.
+    """
+    if path is None:
+        return None
+    try:
+        found = _SEAL_KEY.fullmatch(read_regular(os.path.realpath(path), 1000))
+    except OSError as error:
+        raise SetupError(f"{named('seal_key_file')} cannot be read ({error.strerror}).") from error
+    if found is None:
+        raise SetupError(
+            f"{named('seal_key_file')} has no key. Write 64 hexadecimal digits with `openssl rand -hex 32`, or copy "
+            f"{DATABASE}.seal from the data folder of a host."
+        )
+    return found[1].decode()
 
 
 @contextmanager

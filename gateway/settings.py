@@ -77,6 +77,9 @@ class Settings:
     first_password_file: str | None = _row(
         None, "File whose first line is the password of the first admin; read only at the first start. Unset: random."
     )
+    seal_key_file: str | None = _row(
+        None, "File of the key for hashes of secrets, the same on all hosts of a database. Unset: in the data folder."
+    )
     retention_traffic_days: int = _row(30, "Days to keep traffic records; 0 keeps them forever.")
     retention_alerts_days: int = _row(90, "Days to keep closed alerts; 0 keeps them forever.")
     retention_audit_days: int = _row(365, "Days to keep audit events; 0 keeps them forever. The chain still verifies.")

@@ -18,13 +18,13 @@ class KeyFile:
     """
 
     def __init__(self, path: str | None) -> None:
-        self._path = path
+        self.path = path
         self._memory: dict[str, str] = {}
 
     @property
     def folder(self) -> str | None:
         """The folder the file lies in, None for memory."""
-        return None if self._path is None else os.path.dirname(os.path.abspath(self._path))
+        return None if self.path is None else os.path.dirname(os.path.abspath(self.path))
 
     def get(self, key_id: str) -> str | None:
         return self._all().get(key_id)
@@ -38,27 +38,27 @@ class KeyFile:
             self._write(keys)
 
     def _all(self) -> dict[str, str]:
-        if self._path is None:
+        if self.path is None:
             return self._memory
         try:
-            with open(self._path, "rb") as file:
+            with open(self.path, "rb") as file:
                 value = json.loads(file.read())
         except FileNotFoundError:
             return {}
         except ValueError as error:
-            raise OSError(0, "The file of keys is damaged", self._path) from error
+            raise OSError(0, "The file of keys is damaged", self.path) from error
         return {str(name): str(key) for name, key in value.items()} if isinstance(value, dict) else {}
 
     def _write(self, keys: dict[str, str]) -> None:
-        if self._path is None:
+        if self.path is None:
             self._memory = keys
             return
-        new = f"{self._path}.new"
+        new = f"{self.path}.new"
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         with open(descriptor, "wb") as file:
             os.fchmod(descriptor, 0o600)  # a file that an earlier try left may be open to others
             file.write(json.dumps(keys).encode("ascii"))
             file.flush()
             os.fsync(descriptor)
-        os.replace(new, self._path)
-        sync(os.path.dirname(os.path.abspath(self._path)))
+        os.replace(new, self.path)
+        sync(os.path.dirname(os.path.abspath(self.path)))

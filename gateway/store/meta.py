@@ -18,6 +18,10 @@ INSTANCE_ID = "instance_id"
 """The name of the id under which this database's gateway writes its audit chain."""
 
 
+SEAL_CHECK = "seal_check"
+"""The name of a keyed hash that tells whether a host has the seal key of the others."""
+
+
 class MetaRepository:
     """Named texts."""
 

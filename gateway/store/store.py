@@ -20,7 +20,7 @@ from gateway.store.generation import Generation
 from gateway.store.headfile import HeadFile
 from gateway.store.keyfile import KeyFile
 from gateway.store.keys import KeyRepository
-from gateway.store.meta import INSTANCE_ID, ORIGIN, MetaRepository
+from gateway.store.meta import INSTANCE_ID, ORIGIN, SEAL_CHECK, MetaRepository
 from gateway.store.migrations import MIGRATIONS, migrate, prepare, schema_number
 from gateway.store.old_redo import commit_old_redo
 from gateway.store.sessions import SessionRepository, SignInFailureRepository
@@ -111,7 +111,13 @@ class Store:
 
 
 async def open_store(
-    path: str | os.PathLike[str], *, clock: Clock, ids: Ids, log: Log, identity: Identity | None = None
+    path: str | os.PathLike[str],
+    *,
+    clock: Clock,
+    ids: Ids,
+    log: Log,
+    identity: Identity | None = None,
+    seal_key: str | None = None,
 ) -> Store:
     """Make or open the database at `path`, or in memory when it is ``:memory:``, and bring its schema up to date.
 
@@ -125,7 +131,8 @@ async def open_store(
     - ``.seal``: the key of the hashes of secrets
     - ``.schema-NUMBER-TIME``: a copy of the database from before a change of its schema
 
-    If hosts share the database, ``node-id`` in the same folder holds the id of this host.
+    If hosts share the database, ``node-id`` in the same folder holds the id of this host. seal_key: in hexadecimal
+    digits; None for the one beside the file, which is made if there is none.
 
     Raises:
         SetupError: it cannot be used, is no database, another program's or a newer version's. Nothing was overwritten.
@@ -136,7 +143,7 @@ async def open_store(
     try:
         await _bring_up_to_date(db, name, clock, log)
         store = await to_thread.run_sync(Store, db, None if name == MEMORY else name)
-        store.instance_id, store.node_id = await db.write(_settle(store, ids, log))
+        store.instance_id, store.node_id = await db.write(_settle(store, ids, log, seal_key))
         of_instance = store.instance_id
         await commit_old_redo(db, store.audit, store.traffic, instance_id=of_instance, path=name, log=log)
     except StoreUnavailable as error:
@@ -170,7 +177,7 @@ async def _bring_up_to_date(db: Database, name: str, clock: Clock, log: Log) -> 
         raise
 
 
-def _settle(store: Store, ids: Ids, log: Log) -> Callable[[Transaction], tuple[str, str]]:
+def _settle(store: Store, ids: Ids, log: Log, seal_key: str | None) -> Callable[[Transaction], tuple[str, str]]:
     """Return the work that gives the database and this host their ids, and compares the end of the chain with its file.
 
     Of the processes of all hosts, one at a time does it.
@@ -182,10 +189,7 @@ def _settle(store: Store, ids: Ids, log: Log) -> Callable[[Transaction], tuple[s
             instance_id = ids.new("ins")
             store.meta.set(tx, INSTANCE_ID, instance_id)
         store.traffic.origin = store.meta.get(tx, ORIGIN) or store.traffic.origin
-        if (key := store.sealfile.get(SEAL_KEY)) is None:
-            key = ids.random_bytes(32).hex()
-            store.sealfile.put(SEAL_KEY, key)
-        store.seal_key = bytes.fromhex(key)
+        _set_seal_key(store, tx, ids, seal_key)
         noted = store.headfile.read(instance_id)
         if noted is not None and store.audit.hash_at(tx, instance_id, noted.seq) != noted.hash:
             store.headfile.is_trusted = False
@@ -205,3 +209,23 @@ def _node_id(store: Store, ids: Ids) -> str:
         node_id = ids.new("ins")
         store.nodefile.put(NODE, node_id)
     return node_id
+
+
+def _set_seal_key(store: Store, tx: Transaction, ids: Ids, given: str | None) -> None:
+    """Set the given key, or that of the file. Raises SetupError if the other hosts of the database have another."""
+    key = store.sealfile.get(SEAL_KEY) if given is None else given
+    noted = store.meta.get(tx, SEAL_CHECK) if store.db.is_shared else None
+    if key is None and noted is None:
+        key = ids.random_bytes(32).hex()
+        store.sealfile.put(SEAL_KEY, key)
+    store.seal_key = bytes.fromhex(key or "")
+    check = store.seal(SEAL_CHECK)
+    if noted is not None and (key is None or noted != check):
+        has = "none" if key is None else "another"
+        raise SetupError(
+            f"The hosts of one database need the same seal key, and this one has {has}. "
+            f"Copy the file *.seal from the data folder of a running host to {store.sealfile.path or 'this host'}. "
+            "If that host sets GATEWAY_SEAL_KEY_FILE, copy the file that it names, and set it here as well."
+        )
+    if store.db.is_shared and noted is None:
+        store.meta.set(tx, SEAL_CHECK, check)

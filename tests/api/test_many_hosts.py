@@ -1,6 +1,7 @@
 """Two hosts on one database: each is itself, what is for one alone is done once, and no secret is on one host only."""
 
 import io
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -18,6 +19,7 @@ from gateway.clock import SystemClock
 from gateway.compose import open_gateway
 from gateway.domain.budgets import HOLD_SECONDS, Usage
 from gateway.domain.event_outputs import OutEvent
+from gateway.errors import SetupError
 from gateway.log import Log
 from gateway.outputs.delivery import Delivery
 from gateway.services import event_sender
@@ -38,7 +40,10 @@ def clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeClock:
 @pytest.fixture
 def host(tmp_path: Path, clock: FakeClock) -> Open:
     """Return a function that starts the gateway of a host."""
-    return lambda name, **settings: open_site(data_dir=str(tmp_path / name), **settings)
+    (tmp_path / "seal").write_text("5" * 64)
+    return lambda name, **more: open_site(
+        **({"data_dir": str(tmp_path / name), "seal_key_file": str(tmp_path / "seal")} | more)
+    )
 
 
 @pytest.fixture
@@ -81,7 +86,10 @@ async def test_a_command_checks_the_gateway_of_its_own_host(hosts: tuple[Site, S
     first, second = (one.gateway for one in hosts)
 
     async def checked() -> Any:
-        settings, log = Settings(data_dir=str(tmp_path / "a")), Log(io.StringIO(), SystemClock())
+        settings, log = (
+            Settings(data_dir=str(tmp_path / "a"), seal_key_file=str(tmp_path / "seal")),
+            Log(io.StringIO(), SystemClock()),
+        )
         async with open_gateway(settings, log=log, is_shell=True) as shell:
             return (await shell.store.db.read(shell.running.checked)).settings_of
 
@@ -215,3 +223,32 @@ async def test_a_host_that_wakes_up_sends_no_event_that_another_sends(
     again = ["evt_c-1"] * is_in_delivery  # was on its way when the host was paused
     assert own == ["evt_a", "evt_b", *again, "evt_c-1", "evt_c-2", "evt_c-3"]
     assert [site for site, id in sent if id in ("evt_c-2", "evt_c-3")] == [second, second]
+
+
+async def test_hosts_have_one_seal_key_or_do_not_start(host: Open, tmp_path: Path) -> None:
+    own = tmp_path / "a" / "gateway.db.seal"
+    async with host("a", seal_key_file=None) as first:
+        hashed = first.gateway.store.seal("a secret")
+        for one, why in (("b", "has none"), ("c", "has another")):
+            with pytest.raises(SetupError, match=why) as refused:
+                (tmp_path / "key").write_text("0" * 64)
+                async with host(one, seal_key_file=None if one == "b" else str(tmp_path / "key")):
+                    pass
+            assert f"{one}/gateway.db.seal" in refused.value.message
+        (tmp_path / "b" / own.name).write_bytes(own.read_bytes())
+        (tmp_path / "key").write_text(json.loads(own.read_text())["seal"] + "\n")
+        for one, path in (("b", None), ("c", tmp_path / "key"), ("d", own)):
+            async with host(one, seal_key_file=path and str(path)) as another:
+                assert another.gateway.store.seal("a secret") == hashed
+        assert not (tmp_path / "c" / own.name).exists()
+        rows = await first.gateway.store.db.read(lambda tx: tx.query("SELECT value FROM meta"))
+        assert json.loads(own.read_text())["seal"] not in {row["value"] for row in rows}
+
+
+@pytest.mark.parametrize("text", [None, "", "0" * 63, "0" * 65, "g" * 64, '{"seal": "'])
+async def test_a_file_without_a_seal_key_is_refused(host: Open, tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / "key").write_text(text)
+    with pytest.raises(SetupError, match=r"seal_key_file \(GATEWAY_SEAL_KEY_FILE\)"):
+        async with host("a", seal_key_file=str(tmp_path / "key")):
+            pass
