@@ -126,7 +126,7 @@ class EventOutputs(KeyedResource[EventOutput]):
     most = MAX_OUTPUTS
     audited = ("name", "kind", "target", "kinds", "min_severity", "format", "allow_private", "enabled")
 
-    key_field = "secret"
+    key_field = key_param = "secret"
     post: Post
     secrets: ProviderKeys
     folder: str | None

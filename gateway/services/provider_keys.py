@@ -153,17 +153,31 @@ def _lies_in(path: str, folder: str) -> bool:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class KeyedResource(Resource[R]):
-    """The records of one noun, each with a name and a reference to its key. key_field: has the reference."""
+    """The records of one noun, each with a name and a reference to its key.
+
+    key_field: has the reference. key_param: in which a caller sends the key or the reference.
+    """
 
     key_field: ClassVar[str] = "key_reference"
+    key_param: ClassVar[str] = "api_key"
     log: Log
 
     async def _commit_with_key(
         self, work: Callable[[AuthorityTransaction], T], reference: str | None, key: str | None
     ) -> T:
-        """Commit `work`, and keep `key` if one is given and the reference is a stored one. Raises SetupError."""
+        """Commit `work`, and keep `key` if one is given and the reference is a stored one.
+
+        Raises:
+            InvalidRequest: hosts share the database, and only this one would have the key. SetupError: it was not kept.
+        """
         if key is None or reference is None or not reference.startswith(STORED):
             return await self.audit.commit_authority(work)
+        if self.store.db.is_shared:
+            raise InvalidRequest(
+                "Several hosts share the database, and a secret that is typed in or made here would stay on this one. "
+                f"Give {self.key_param} as env:NAME, file:/PATH or cred:NAME, and have the secret on each host.",
+                param=self.key_param,
+            )
         key_id = reference.removeprefix(STORED)
 
         def keeping(tx: AuthorityTransaction) -> T:

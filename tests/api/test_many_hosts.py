@@ -19,13 +19,16 @@ from gateway.clock import SystemClock
 from gateway.compose import open_gateway
 from gateway.domain.budgets import HOLD_SECONDS, Usage
 from gateway.domain.event_outputs import OutEvent
+from gateway.domain.principals import RequestContext
 from gateway.errors import SetupError
 from gateway.log import Log
 from gateway.outputs.delivery import Delivery
 from gateway.services import event_sender
+from gateway.services.first_start import FILE, FirstCredentials, publish
 from gateway.services.spending import Reservation
 from gateway.settings import Settings
 
+CONTEXT = RequestContext(request_id="req_1")
 Open = Callable[..., AbstractAsyncContextManager[Site]]
 
 
@@ -101,6 +104,11 @@ async def test_a_command_checks_the_gateway_of_its_own_host(hosts: tuple[Site, S
     await first.running.forget()
     await second.running.save()
     assert await checked() == "this shell"
+
+
+def hosts_with(folder: Path, files: str) -> list[str]:
+    """Return the hosts in whose data folders such files lie."""
+    return [path.parent.name for path in folder.glob(f"*/{files}")]
 
 
 def job(name: str) -> jobs.Job:
@@ -252,3 +260,50 @@ async def test_a_file_without_a_seal_key_is_refused(host: Open, tmp_path: Path, 
     with pytest.raises(SetupError, match=r"seal_key_file \(GATEWAY_SEAL_KEY_FILE\)"):
         async with host("a", seal_key_file=str(tmp_path / "key")):
             pass
+
+
+@pytest.mark.parametrize(
+    ("path", "param", "fields"),
+    [
+        ("/api/providers", "api_key", {"base_url": "http://127.0.0.1:9/v1"}),
+        ("/api/fleet/peers", "api_key", {"url": "http://127.0.0.1:9"}),
+        ("/api/event-outputs", "secret", {"kind": "webhook", "target": "http://127.0.0.1:9/hook"}),
+    ],
+)
+async def test_a_secret_that_one_host_alone_would_have_is_refused(
+    hosts: tuple[Site, Site], tmp_path: Path, path: str, param: str, fields: dict[str, Any]
+) -> None:
+    fields |= {"name": "one", "allow_private": True}
+    typed = "whsec_" + "QUFB" * 8 if param == "secret" else "k-made-up-key"
+    for given in ({param: typed}, {}) if param == "secret" else ({param: typed},):
+        answer = await hosts[0].ask("POST", path, fields | given)
+        assert (answer["status_code"], answer["error"]["param"]) == (400, param), answer
+        assert "env:NAME" in answer["error"]["message"] and typed not in str(answer)
+    made = await hosts[0].ask("POST", path, fields | {param: "env:GATEWAY_PROVIDER_ONE"})
+    assert made["status_code"] == 201, made
+    if path != "/api/fleet/peers":
+        changed = await hosts[1].ask("PATCH", f"{path}/{made['data']['id']}", {param: typed})
+        assert (changed["status_code"], changed["error"]["param"]) == (400, param), changed
+    assert not hosts_with(tmp_path, "gateway.db.provider-keys")
+
+
+async def test_of_hosts_that_start_at_once_one_makes_the_first_credentials(
+    hosts: tuple[Site, Site], tmp_path: Path
+) -> None:
+    made: dict[str, FirstCredentials | None] = {}
+
+    async def start(site: Site, name: str) -> None:
+        made[name] = await site.gateway.first_start.make(str(tmp_path / name))
+        if made[name] is not None:
+            publish(str(tmp_path / name))
+
+    async with anyio.create_task_group() as group:
+        for site, name in zip(hosts, "ab", strict=True):
+            group.start_soon(start, site, name)
+    ((name, first),) = [(name, one) for name, one in made.items() if one is not None]
+    assert hosts_with(tmp_path, "first-credentials*") == [name]
+    assert first is not None and first.api_key in (tmp_path / name / FILE).read_text()
+    for site in hosts:
+        assert [user.username for user in await site.gateway.users.list()] == ["admin"]
+        assert (await site.gateway.authentication.authenticate(first.api_key, CONTEXT)).name == "first key"
+        assert await site.gateway.first_start.make(str(tmp_path / name)) is None
