@@ -1,0 +1,330 @@
+"""The client's side of the PostgreSQL protocol 3.0, without I/O: builds what is sent, and reads what is answered.
+
+Each statement is unnamed and travels with its values, and values are text. So a transaction pooler may stand between.
+Source: postgresql.org/docs/current/protocol.html.
+"""
+
+import functools
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from gateway.errors import SetupError
+from gateway.store.postgres_scram import Scram, refused
+
+SYNC = b"S\0\0\0\4"
+TERMINATE = b"X\0\0\0\4"
+SSL_REQUEST = struct.pack("!ii", 8, 80877103)
+LONGEST_MESSAGE = 256 << 20
+_LONGEST_OF_LOGIN = 64 << 10
+_NULL = b"\xff\xff\xff\xff"
+_DESCRIBE_AND_EXECUTE = b"D\0\0\0\6P\0" + b"E\0\0\0\x09\0\0\0\0\0"
+_KEPT = 1024  # statements, and descriptions of their rows
+_FIELD = struct.Struct("!IhIhih")
+_EXPECTED = {"client_encoding": "UTF8", "server_encoding": "UTF8", "standard_conforming_strings": "on"}
+
+
+class ServerError(Exception):
+    """The server refused a statement or the login.
+
+    code: the SQLSTATE. message: in the server's words, which may quote values, so it is not for logs.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"the database server refused: SQLSTATE {code}")
+        self.code, self.message = code, message
+
+
+class ProtocolFault(Exception):
+    """The server said what no server says at this point. Nothing it says after that can be trusted."""
+
+
+class Row:
+    """One row: a value by the name of its column or by its index from 0, and all values in order."""
+
+    __slots__ = ("_columns", "_values")
+
+    def __init__(self, columns: Mapping[str, int], values: Sequence[Any]) -> None:
+        self._columns, self._values = columns, values
+
+    def __getitem__(self, column: str | int) -> Any:
+        return self._values[self._columns[column] if isinstance(column, str) else column]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def keys(self) -> list[str]:
+        """Return the names of the columns, so that `dict(row)` works."""
+        return list(self._columns)
+
+
+class Result:
+    """What one statement gave. count: rows changed or returned; 0 for a statement that does neither."""
+
+    __slots__ = ("columns", "count", "readers", "rows")
+
+    def __init__(self) -> None:
+        self.columns: dict[str, int] = {}
+        self.readers: list[Callable[[bytes], Any]] = []
+        self.rows: list[Row] = []
+        self.count = 0
+
+
+def _read_numeric(raw: bytes) -> int | float:
+    return int(raw) if raw.removeprefix(b"-").isdigit() else float(raw)
+
+
+def _read_bytes(raw: bytes) -> bytes:
+    if raw[:2] != b"\\x":
+        raise ProtocolFault("bytes that are not hexadecimal: set bytea_output = hex on the server")
+    return bytes.fromhex(raw[2:].decode())
+
+
+_READERS: dict[int, Callable[[bytes], Any]] = {
+    **dict.fromkeys((20, 21, 23, 26), int),
+    **dict.fromkeys((700, 701), float),
+    16: b"t".__eq__,
+    17: _read_bytes,
+    1700: _read_numeric,
+}
+
+
+class _Kinds(dict[type, tuple[int, Callable[[Any], bytes]]]):
+    """The OID and the encoder of a value, by its class; a subclass is sent as its nearest base."""
+
+    def __missing__(self, kind: type) -> tuple[int, Callable[[Any], bytes]]:
+        base = next((one for one in kind.__mro__ if one in self), None)
+        if base is None:
+            raise TypeError(f"a value of type {kind.__name__} cannot be sent to the database")
+        found = self[kind] = self[base]
+        return found
+
+
+_KINDS = _Kinds(
+    {
+        bool: (16, lambda value: b"t" if value else b"f"),
+        int: (20, lambda value: b"%d" % value),
+        float: (701, lambda value: float.__repr__(value).encode()),
+        str: (25, str.encode),
+        bytes: (17, lambda value: b"\\x" + value.hex().encode()),
+        type(None): (0, lambda _: b""),  # the server finds the type; `_bind` writes the NULL
+    }
+)
+
+
+def message(kind: bytes, body: bytes) -> bytes:
+    """Return a message of a kind that is one letter."""
+    return kind + (len(body) + 4).to_bytes(4, "big") + body
+
+
+def startup(**parameters: str) -> bytes:
+    """Return the first message: `user`, `database` and others, none with a NUL in it."""
+    body = b"".join(f"{name}\0{value}\0".encode() for name, value in parameters.items())
+    return struct.pack("!ii", len(body) + 9, 196608) + body + b"\0"
+
+
+def statement(sql: str, values: Sequence[object]) -> bytes:
+    """Return a statement with the values of $1, $2 …: bool, int, float, str, bytes or None.
+
+    Raises:
+        TypeError: a value is of another type.
+        ValueError: a text holds half a character (UnicodeEncodeError), or the statement a NUL.
+    """
+    return _parse(sql, _oids(values)) + _bind(values)
+
+
+def statements(sql: str, rows: Sequence[Sequence[object]]) -> bytes:
+    """Return one statement for each of some rows, parsed again only where the types of a row do not fit."""
+    parts: list[bytes] = []
+    declared: tuple[int, ...] = ()
+    for row in rows:
+        oids = _oids(row)
+        if not parts or any(oid not in (0, known) for oid, known in zip(oids, declared, strict=True)):
+            declared = tuple(oid or known for oid, known in zip(oids, declared or oids, strict=True))
+            parts.append(_parse(sql, declared))
+        parts.append(_bind(row))
+    return b"".join(parts)
+
+
+def _oids(values: Sequence[object]) -> tuple[int, ...]:
+    return tuple([_KINDS[value.__class__][0] for value in values])
+
+
+@functools.lru_cache(_KEPT)
+def _parse(sql: str, oids: tuple[int, ...]) -> bytes:
+    if "\0" in sql:
+        raise ValueError("a statement holds a NUL")
+    return message(b"P", b"\0%b\0" % sql.encode() + struct.pack(f"!H{len(oids)}I", len(oids), *oids))
+
+
+def _bind(values: Sequence[object]) -> bytes:
+    parts = [b"\0\0\0\0", len(values).to_bytes(2, "big")]
+    for value in values:
+        if value is None:
+            parts.append(_NULL)
+        else:
+            raw = _KINDS[value.__class__][1](value)
+            parts += (len(raw).to_bytes(4, "big"), raw)
+    return message(b"B", b"".join(parts) + b"\0\0") + _DESCRIBE_AND_EXECUTE
+
+
+class Reader:
+    """Reads what the server says, however it is cut, from the login on. One Sync is answered at a time.
+
+    scram: proves the password; None where there is none. to_send: what the login has to answer, taken by the caller.
+    is_waiting: whether the login, or the answer to a Sync, is not whole yet. error: the first one of this answer.
+    status: of the transaction, "I" for none, "T" in one, "E" in one that failed.
+    """
+
+    def __init__(self, scram: Scram | None) -> None:
+        self._scram = scram
+        self._parts: list[bytes] = []
+        self._held, self._needed = 0, 5
+        self._descriptions: dict[bytes, tuple[dict[str, int], list[Callable[[bytes], Any]]]] = {}
+        self._is_logged_in = self._is_open = False  # is_open: the login is over
+        self.to_send = b""
+        self.status = ""
+        self.expect(0)
+
+    def expect(self, count: int) -> None:
+        """Await the results of `count` statements and the answer to their Sync."""
+        self._expected = count
+        self.results: list[Result] = []
+        self.error: ServerError | None = None
+        self.is_waiting = True
+        self._result = Result()
+
+    def feed(self, data: bytes) -> None:
+        """Read what came.
+
+        Raises:
+            ServerError: the server refused the login. Later errors are in `error`.
+            SetupError: the login or the encoding is none that the gateway accepts.
+            ProtocolFault: a length lies, or the message is malformed, unknown or out of turn.
+        """
+        self._parts.append(data)
+        self._held += len(data)
+        if self._held < self._needed:
+            return
+        buffer = b"".join(self._parts)
+        try:
+            begin = self._read(buffer)
+        except (ValueError, LookupError, struct.error):
+            raise ProtocolFault("a message that is malformed or out of turn") from None  # it may quote a row
+        self._parts, self._held = [buffer[begin:]], len(buffer) - begin
+
+    def _read(self, buffer: bytes) -> int:
+        """Read whole messages, and return where the first one that is not whole begins."""
+        begin, self._needed = 0, 5
+        longest = LONGEST_MESSAGE if self._is_open else _LONGEST_OF_LOGIN
+        while len(buffer) - begin >= 5:
+            length = int.from_bytes(buffer[begin + 1 : begin + 5], "big")
+            if not 4 <= length <= longest:
+                raise ProtocolFault(f"a message of {length} bytes")
+            after = begin + 1 + length
+            if after > len(buffer):
+                self._needed = 1 + length
+                break
+            kind = buffer[begin]
+            if kind in b"EKNRSA" or not (self._is_open and self.is_waiting):
+                self._read_other(kind, buffer[begin + 5 : after])
+            elif kind == 68:  # D: a row
+                self._read_row(buffer, begin + 5, after)
+            else:
+                self._read_step(kind, buffer[begin + 5 : after])
+            begin = after
+        return begin
+
+    def _read_row(self, buffer: bytes, at: int, after: int) -> None:
+        result = self._result
+        values: list[Any] = []
+        if int.from_bytes(buffer[at : at + 2], "big") != len(result.readers):
+            raise ProtocolFault("a row that does not fit its description")
+        at += 2
+        for read in result.readers:
+            size = int.from_bytes(buffer[at : at + 4], "big")
+            at += 4
+            if size == 0xFFFFFFFF:
+                values.append(None)
+            else:
+                values.append(read(buffer[at : at + size]))
+                at += size
+        if at != after:
+            raise ProtocolFault("a row whose lengths lie")
+        result.rows.append(Row(result.columns, values))
+
+    def _read_step(self, kind: int, body: bytes) -> None:
+        """Read a message of the answer to a statement, or that all statements are done."""
+        if kind in b"12n":
+            return
+        if kind == 84:  # T
+            self._result.columns, self._result.readers = self._describe(body)
+        elif kind in b"CI":
+            last = body[:-1].rpartition(b" ")[2]
+            self._result.count = int(last) if last.isdigit() else 0
+            self.results.append(self._result)
+            self._result = Result()
+        elif kind == 90:  # Z
+            self._finish(body)
+            if self.error is None and len(self.results) != self._expected:
+                raise ProtocolFault(f"{len(self.results)} results for {self._expected} statements")
+        else:
+            raise ProtocolFault(f"an unknown message, {chr(kind)!r}")
+
+    def _finish(self, body: bytes) -> None:
+        if body not in (b"I", b"T", b"E"):
+            raise ProtocolFault("an unknown state of a transaction")
+        self.status, self.is_waiting = body.decode(), False
+
+    def _describe(self, body: bytes) -> tuple[dict[str, int], list[Callable[[bytes], Any]]]:
+        found = self._descriptions.get(body)
+        if found is None:
+            columns: dict[str, int] = {}
+            readers: list[Callable[[bytes], Any]] = []
+            at = 2
+            for number in range(int.from_bytes(body[:2], "big")):
+                end = body.index(b"\0", at)
+                columns[body[at:end].decode()] = number
+                readers.append(_READERS.get(_FIELD.unpack_from(body, end + 1)[2], bytes.decode))
+                at = end + 1 + _FIELD.size
+            if len(self._descriptions) >= _KEPT:
+                self._descriptions.clear()
+            found = self._descriptions[body] = columns, readers
+        return found
+
+    def _read_other(self, kind: int, body: bytes) -> None:
+        """Read a message that comes at any time, or of the login."""
+        if kind == 69:  # E
+            fields = {one[:1]: one[1:].decode("utf-8", "replace") for one in body.split(b"\0")}
+            error = ServerError(fields.get(b"C", "?"), fields.get(b"M", "?"))
+            self.error = self.error or error
+            if not self._is_open:
+                raise error
+        elif kind == 83:  # S: a parameter
+            name, value, _ = body.decode().split("\0")
+            if _EXPECTED.get(name, value) != value:
+                advice = f"Use a database and a role with {_EXPECTED[name]}."
+                raise SetupError(f"The database server has {name} = {value}. {advice}", param="database_url")
+        elif kind == 82 and not self._is_open:  # R
+            self._log_in(int.from_bytes(body[:4], "big"), body[4:])
+        elif kind == 90 and self._is_logged_in and not self._is_open:
+            self._is_open = True
+            self._finish(body)
+        elif kind not in b"KNA":  # the key for a cancel request, a notice, a notification
+            raise ProtocolFault(f"message {chr(kind)!r} out of turn")
+
+    def _log_in(self, step: int, body: bytes) -> None:
+        if step in (10, 11, 12):
+            if self._scram is None:
+                raise SetupError("The database server asks for a password: give one.", param="database_url")
+            answer = self._scram.answer(step, body)
+            self.to_send += message(b"p", answer) if answer else b""
+        elif step != 0:
+            raise refused("asks for the password by cleartext, MD5 or another login that the gateway does not use")
+        elif self._scram is not None and not self._scram.is_proved:
+            raise refused("let the gateway in without proof that it knows the password")
+        else:
+            self._is_logged_in = True
