@@ -98,6 +98,7 @@ async def open_gateway(
     async with open_lasting(settings, log=log, shared=shared, is_shell=is_shell) as lasting:
         client = Client(ca_file=settings.upstream_ca_file)
         try:
+            await lasting.store.authority.follow()
             made = [Gateway(settings, rules, lasting, client)]
             await to_thread.run_sync(made[0].rules.load)
             yield made.pop()  # kept by nobody here once a reload has replaced it

@@ -9,6 +9,7 @@ import anyio
 
 from gateway.app import Gateway
 from gateway.services.archive_check import check_archive
+from gateway.store.followed_authority import POLL_SECONDS
 
 
 class By(Enum):
@@ -37,14 +38,17 @@ class Job:
     call: Callable[[Gateway], Awaitable[object] | None]
     by: By = By.EACH
     first_seconds: float | None = None
-    is_due: Callable[[Gateway], bool] | None = None
+    is_due: Callable[[Gateway], Awaitable[bool]] | None = None
 
 
 _GRACE_SECONDS = 5.0
 
-FOLLOW_RULES = Job("follow_rules", 0.25, lambda gateway: gateway.rules.follow(), first_seconds=0.25)
+FOLLOWING = (
+    Job("follow_authority", POLL_SECONDS, lambda gateway: gateway.store.authority.poll()),
+    Job("follow_rules", POLL_SECONDS, lambda gateway: gateway.rules.keep_up()),
+)
 JOBS = (
-    FOLLOW_RULES,
+    *FOLLOWING,
     Job("flush_access_hits", 1.0, lambda gateway: gateway.access.flush_hits()),
     Job("flush_refusals", 10.0, lambda gateway: gateway.authentication.refusals.flush(), first_seconds=8.0),
     Job("check_audit_chain", 900.0, lambda gateway: gateway.audit_chain.checkpoint(), by=By.ONE),
@@ -111,7 +115,7 @@ async def run_job(job: Job, gateway: Gateway) -> None:
     A failure is logged.
     """
     try:
-        if job.is_due is not None and not job.is_due(gateway):
+        if job.is_due is not None and not await job.is_due(gateway):
             return
         guard: AbstractContextManager[None] = nullcontext()
         if job.by is By.ONE:

@@ -74,13 +74,16 @@ async def test_a_job_that_has_nothing_to_do_takes_no_lease() -> None:
             asked.append(name)
             return self
 
-    jobs = [
-        Job(f"sum-{is_due}", 1.0, calls.append, by=By.ONE, is_due=lambda gateway, is_due=is_due: is_due)
-        for is_due in (False, True)
-    ]
-    for job in jobs:
+    async def is_due(gateway: Gateway) -> bool:
+        return True
+
+    async def is_idle(gateway: Gateway) -> bool:
+        return False
+
+    for name, asks in (("idle", is_idle), ("due", is_due)):
+        job = Job(name, 1.0, calls.append, by=By.ONE, is_due=asks)
         await run_job(job, cast(Gateway, SimpleNamespace(leases=Leases())))
-    assert asked == ["sum-True"]
+    assert asked == ["due"]
     assert len(calls) == 1
 
 

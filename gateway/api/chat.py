@@ -40,12 +40,9 @@ class ChatEdge:
             # It would let out what the policies that others set do not.
             raise PermissionDenied("Your role may chat under the policy of a key only.", param="policy")
         tried = await gateway.trials.principal(who, command, Scope.CHAT_COMPLETIONS)
-        # Requests with keys keep these up to date; perhaps there was none since a change.
-        gateway.access.refresh()
-        gateway.policies.refresh()
         if tried.kind == "key":
             gateway.access.check_caller(tried, context)
-            gateway.authentication.admit(tried, context)
+            await gateway.authentication.admit(tried, context)
         return await self._completed(request, tried, context, may_stream=True, tried_by=who)
 
     async def _completed(

@@ -145,7 +145,7 @@ class Dispatch:
         if door is Door.OPEN:
             return ANONYMOUS, context
         if door.is_internal:
-            principal = self._internal.enter(door, request, context)
+            principal = await self._internal.enter(door, request, context)
         elif door is Door.LOOPBACK and is_own_user(request):
             principal = ANONYMOUS
         else:
@@ -165,7 +165,7 @@ class Dispatch:
         try:
             principal = await self._gateway.authentication.authenticate(key, context)
             if not call.is_counted:
-                admission = self._gateway.authentication.admit(principal, context)
+                admission = await self._gateway.authentication.admit(principal, context)
                 call.rate = rate_headers(admission, is_openai=endpoint.operation.is_openai)
                 call.is_counted = True
         except GatewayError as error:

@@ -42,7 +42,7 @@ class InternalDoor:
         self._asks_for_user = gateway.settings.rbac_enabled
         self._allowed_hosts = frozenset(name.lower() for name in gateway.settings.allowed_hosts)
 
-    def enter(self, door: Door, request: Request, context: RequestContext) -> Principal:
+    async def enter(self, door: Door, request: Request, context: RequestContext) -> Principal:
         """Return the caller.
 
         Raises:
@@ -51,14 +51,14 @@ class InternalDoor:
         """
         token = read_cookie(request.headers.get("cookie"))
         try:
-            return self._enter(door, request, token)
+            return await self._enter(door, request, token)
         except GatewayError as error:
             if isinstance(error, NotSignedIn) and token is None:
                 raise  # the page only asks whether a user is signed in
             refusals = self._gateway.authentication.refusals
             raise refusals.record(error, context, action=SESSION_REFUSED, resource_type="session") from None
 
-    def _enter(self, door: Door, request: Request, token: str | None) -> Principal:
+    async def _enter(self, door: Door, request: Request, token: str | None) -> Principal:
         if not self._asks_for_user and not is_own_user(request):
             raise not_own_user("the internal API")
         if door is Door.PAGE:
@@ -73,9 +73,10 @@ class InternalDoor:
             raise CsrfFailed("The request was made by a page of another site.")
         if door is Door.SIGN_IN:
             return ANONYMOUS
+        await self._gateway.store.authority.follow()
         if not self._asks_for_user:
             return LOCAL
-        found = self._gateway.signin.find(token)
+        found = await self._gateway.signin.find(token)
         if request.method not in _READING and not is_csrf_token(headers.get(HEADER), token or ""):
             raise CsrfFailed("Send the session's csrf_token in X-CSRF-Token.", param="X-CSRF-Token")
         return found.user.principal()

@@ -47,7 +47,7 @@ class PlainEdge:
         if who is ANONYMOUS:
             return json_response({"status": "ok", "name": SERVICE_NAME})
         gateway = self._gateway
-        checks = gateway.health.checks()
+        checks = await gateway.health.checks()
         return json_response(
             {
                 "status": "ok" if all(state in _FINE for state in checks.values()) else "degraded",
@@ -105,12 +105,16 @@ class PlainEdge:
     async def feed(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
         """Stream `hello`, then the `traffic` and `alert` events that the caller may see, until the session ends."""
         token = read_cookie(request.headers.get("cookie")) if who.kind == "user" else None
+
+        async def is_welcome() -> bool:
+            return who.kind != "user" or await self._gateway.signin.is_live(token)
+
         stream = EventStream(lambda: self._gateway.feed.leave(watcher), limit_bytes=_FEED_BYTES)
         watcher = Watcher(
             principal=who,
             send=lambda kind, row: stream.send(render_event(write_json(_shown(row)), kind)),
             end=stream.end,
-            is_welcome=lambda: who.kind != "user" or self._gateway.signin.is_live(token),
+            is_welcome=is_welcome,
         )
         await self._gateway.feed.join(watcher)
         stream.send(render_event(b"{}", "hello"))

@@ -43,17 +43,17 @@ class SignInEdge:
             user = CurrentUser(id=who.id, username=who.name, role=Role.ADMIN)
             return self._answer(CurrentSession(user=user, permissions=tuple(sorted(who.permissions))), context)
         token = read_cookie(request.headers.get("cookie")) or ""
-        return self._answer(_about(self._gateway.signin.find(token), token), context)
+        return self._answer(_about(await self._gateway.signin.find(token), token), context)
 
     async def logout(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
         """End the session and clear the cookie."""
-        await self._gateway.signin.end(self._found(request), context)
+        await self._gateway.signin.end(await self._found(request), context)
         cookie = clear_cookie(is_secure=self._callers.is_secure(request))
         return self._answer(SignedOut(), context, (("set-cookie", cookie),))
 
     async def password(self, request: Request, who: Principal, context: RequestContext, body: NewPassword) -> Response:
         """Change one's own password."""
-        found = self._found(request)
+        found = await self._found(request)
         ended = await self._gateway.signin.change_password(found, body.current_password, body.new_password, context)
         return self._answer(SessionsEnded(ended), context)
 
@@ -62,16 +62,16 @@ class SignInEdge:
         user_id = wanted.user_id or (who.id if who.kind == "user" else None)
         if user_id is None:
             raise InvalidRequest("Name the user whose sessions end: user_id.", param="user_id")
-        own_id = self._found(request).session.id if who.kind == "user" else ""
+        own_id = (await self._found(request)).session.id if who.kind == "user" else ""
         ended = await self._gateway.signin.end_of_user(who, user_id, context, but_id=own_id)
         return self._answer(SessionsEnded(ended), context)
 
-    def _found(self, request: Request) -> SignedIn:
+    async def _found(self, request: Request) -> SignedIn:
         """Return the session of the cookie. Without RBAC the dispatch has not looked it up."""
         token = read_cookie(request.headers.get("cookie"))
         if token is None:
             raise NotSignedIn("Sign in first: POST /api/auth/login.")
-        return self._gateway.signin.find(token)
+        return await self._gateway.signin.find(token)
 
     def _answer(self, data: object, context: RequestContext, headers: Headers = ()) -> Response:
         now_at = self._gateway.clock.now_at()

@@ -23,7 +23,7 @@ from gateway.cli.command import (
 )
 from gateway.http.messages import Limits, connections_allowed
 from gateway.http.server import Server
-from gateway.jobs import FOLLOW_RULES, run_jobs
+from gateway.jobs import FOLLOWING, run_jobs
 from gateway.mcp import stdio
 from gateway.mcp.door import LOCAL_HOSTS
 from gateway.mcp.http import SESSIONS, HttpMcp
@@ -52,7 +52,7 @@ def _mcp(options: argparse.Namespace, console: Console) -> int:
             when_closed.callback(ignore_signals)  # runs first
             ending = partial(end_process_after, CLOSING_SECONDS, log)
             async with anyio.create_task_group() as group:
-                group.start_soon(run_jobs, lambda: gateway, (FOLLOW_RULES,))
+                group.start_soon(run_jobs, lambda: gateway, FOLLOWING)
                 await stdio.serve(McpServer(lambda: gateway), signals=signals, ending=ending)
                 group.cancel_scope.cancel()
 

@@ -233,6 +233,7 @@ class McpServer:
         try:
             if refusal is not None:
                 raise refusal
+            await call.gateway.store.authority.follow()
             output = await tool.call(call, command)
             reason = ""
         except GatewayError as error:

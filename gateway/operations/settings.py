@@ -72,7 +72,7 @@ async def _about(gateway: Gateway, who: Principal, command: None, context: Reque
         rules_digest=gateway.shield.digest,
         uptime_seconds=max(0, gateway.clock.now_at() - gateway.started_at) / 1000,
         rbac_enabled=settings.rbac_enabled,
-        checks=dict(gateway.health.checks()),
+        checks=await gateway.health.checks(),
         components=tuple(
             Component(part["name"], part["version"], part["purl"])
             for part in sbom().get("components", ())

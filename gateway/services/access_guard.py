@@ -1,7 +1,6 @@
 """Apply the access list: refuse requests, and count the hits of the entries. Changes no entry.
 
-The list is indexed once. It is read again when the store's generation moves or an entry expires, so a change applies in
-every process from its next request on.
+The list is indexed once, and again when it was changed or an entry expires.
 """
 
 from collections import Counter
@@ -17,7 +16,7 @@ from gateway.llm.dialect import Dialect
 from gateway.llm.tools import called_tools, offered_tools
 from gateway.offload import ThreadOffload
 from gateway.services.routing import ProviderConnection
-from gateway.store.database import StoreUnavailable, Transaction
+from gateway.store.database import StoreUnavailable
 from gateway.store.store import Store
 
 LONG_CHARS = 16_384
@@ -34,22 +33,15 @@ class EntryDenied(AccessDenied):
 
 
 class AccessGuard:
-    """The access list of this process. Authentication calls `refresh` when the generation has moved."""
+    """The access list as this process applies it. Every request follows authority first."""
 
     def __init__(self, *, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._hits: Counter[str] = Counter()
         self._offload = ThreadOffload()
-        self._versions: tuple[tuple[str, int], ...] = ()
+        self._entries: Sequence[AccessEntry] = ()
         self.rules = Rules((), 0)
-
-    def refresh(self) -> None:
-        """Read the entries again if one was changed: changes of other things move the generation as well."""
-        entries = self._store.db.read_now(self._changed)
-        if entries is not None:
-            self.rules = Rules(entries, self._clock.now_at())
-            self._versions = tuple((entry.id, entry.version) for entry in entries)
 
     def check_caller(self, principal: Principal, context: RequestContext) -> None:
         """Check the address and the key of a request. Raises EntryDenied."""
@@ -117,12 +109,11 @@ class AccessGuard:
             except StoreUnavailable:
                 self._hits.update(hits)
 
-    def _changed(self, tx: Transaction) -> tuple[AccessEntry, ...] | None:
-        repository = self._store.access_list
-        return None if repository.versions(tx) == self._versions else repository.all(tx)
-
     def _rules(self) -> Rules:
-        if (now_at := self._clock.now_at()) >= self.rules.until_at:
+        entries, now_at = self._store.authority.now.access_entries, self._clock.now_at()
+        if entries is not self._entries:
+            self.rules, self._entries = Rules(entries, now_at), entries
+        elif now_at >= self.rules.until_at:
             self.rules = self.rules.later(now_at)
         return self.rules
 

@@ -114,20 +114,14 @@ class AgentDiscovery:
         self._ids = ids
         self._alerts = alerts
         self._recorded: dict[str, _LastRecord] = {}
-        self._blocked: dict[str, str] = {}
-        self._generation = -1
 
     def any_blocked(self) -> bool:
-        """Return whether any agent is blocked. Changes by any process apply at once. Raises StoreUnavailable."""
-        generation = self._store.generation.value()
-        if generation != self._generation:
-            self._blocked = self._store.db.read_now(self._store.agents.blocked)
-            self._generation = generation
-        return bool(self._blocked)
+        """Return whether any agent is blocked. Raises StoreUnavailable: no agents were read yet."""
+        return bool(self._store.authority.now.blocked)
 
     def check(self, name: str) -> None:
-        """Refuse a blocked agent. Call `any_blocked` first. Raises AgentBlocked."""
-        if (agent_id := self._blocked.get(fold_name(name))) is not None:
+        """Refuse a blocked agent. Raises AgentBlocked."""
+        if (agent_id := self._store.authority.now.blocked.get(fold_name(name))) is not None:
             raise AgentBlocked(agent_id, clean_name(name))
 
     def is_news(self, name: str, occurred_at: int) -> bool:

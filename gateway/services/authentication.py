@@ -1,8 +1,7 @@
 """Authenticate API keys, apply their rate limits and check scopes. Refusals are audited; a flood of them is summed up.
 
-Only keys that exist are cached, by their SHA-256, so wrong keys take no memory. Every request reads the store's
-generation, which any process moves when it changes authority. After a second, a cached key is read again, with the
-number of changes in the database: a process may be killed after its change and before it moves the generation.
+Only keys that exist are cached, by their SHA-256, so wrong keys take no memory. The cache holds for one state of
+authority, and each key in it for a second: then it is read again.
 """
 
 from collections.abc import Collection, Mapping
@@ -30,7 +29,7 @@ from gateway.services.audit import Audit
 from gateway.services.policies import Policies
 from gateway.services.refusals import KEY_REFUSED, RATE_EXCEEDED, SESSION_REFUSED, Refusals
 from gateway.store.database import StoreUnavailable, Transaction
-from gateway.store.meta import AUTHORITY
+from gateway.store.followed_authority import Authority
 from gateway.store.rate_windows import RateWindows
 from gateway.store.store import Store
 
@@ -41,7 +40,7 @@ _UNLIMITED = Admission(True, MAX_RATE_LIMIT, MAX_RATE_LIMIT, 0, 0)
 
 @dataclass(slots=True)
 class _CachedKey:
-    """A key from the database: valid until the generation moves or the monotonic clock reaches `recheck_seconds`."""
+    """A key from the database: valid until authority changes or the monotonic clock reaches `recheck_seconds`."""
 
     record: KeyRecord
     principal: Principal
@@ -51,7 +50,7 @@ class _CachedKey:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Authentication:
-    """Authenticates callers. access, policies: read again when the generation moves."""
+    """Authenticates callers."""
 
     store: Store
     clock: Clock
@@ -63,8 +62,7 @@ class Authentication:
 
     def __post_init__(self) -> None:
         self._cached: dict[str, _CachedKey] = {}
-        self._generation = -1
-        self._changes: str | None = None
+        self._authority: Authority | None = None
 
     async def authenticate(self, credential: str | None, context: RequestContext) -> Principal:
         """Return the principal of the API key `credential`. A key used within the last second costs no SQL.
@@ -75,7 +73,6 @@ class Authentication:
             PermissionDenied: the policy of the key does not exist.
             AuditUnavailable: the key's first use could not be recorded. StoreUnavailable: it could not be looked up.
         """
-        now_seconds = self.clock.monotonic_seconds()
         if not credential:
             missing = "Send an API key in X-Service-Key, x-api-key, api-key or as Authorization: Bearer."
             raise self._refused(MissingApiKey(missing), context)
@@ -83,7 +80,7 @@ class Authentication:
             digest = hash_key(credential)
         except InvalidApiKey as bad_form:
             raise self._refused(bad_form, context) from None
-        cached = self._find(digest, now_seconds)
+        cached = await self._find(digest)
         if cached is None:
             raise self._refused(InvalidApiKey("The API key is not valid."), context, key_prefix=prefix_of(credential))
         now_at = self.clock.now_at()
@@ -97,7 +94,7 @@ class Authentication:
             self._record_use(cached, now_at)
         return cached.principal
 
-    def admit(self, principal: Principal, context: RequestContext | None = None) -> Admission:
+    async def admit(self, principal: Principal, context: RequestContext | None = None) -> Admission:
         """Count a request against the rate window of `principal`. Raises RateExceeded if the window is full."""
         limit = principal.rate_limit
         if limit is None:
@@ -114,38 +111,27 @@ class Authentication:
         if needs not in held:
             raise self._refused(_lacking(needs), context, principal=principal)
 
-    def _find(self, digest: str, now_seconds: float) -> _CachedKey | None:
-        if now_seconds >= self.refusals.due_seconds:
+    async def _find(self, digest: str) -> _CachedKey | None:
+        """Return a key, for a request that needs to follow authority first."""
+        if self.clock.monotonic_seconds() >= self.refusals.due_seconds:
             self.refusals.flush()
-        if self.store.generation.value() != self._generation:
-            self._refresh()
-        cached = self._cached.get(digest)
+        authority = await self.store.authority.follow()
+        if authority is not self._authority:
+            self._authority, self._cached = authority, {}
+        keys = self._cached  # a request that reads a key while authority changes puts it into the old cache
+        now_seconds = self.clock.monotonic_seconds()
+        cached = keys.get(digest)
         if cached is not None and now_seconds < cached.recheck_seconds:
             return cached
-        store = self.store
-        changes, record = store.db.read_now(
-            lambda tx: (store.meta.get(tx, AUTHORITY), store.keys.by_digest(tx, digest))
-        )
-        if changes != self._changes:
-            store.generation.bump()  # so that every worker drops its cache
-            return self._find(digest, now_seconds)
+        record = await self.store.db.read(lambda tx: self.store.keys.by_digest(tx, digest), is_quick=True)
         if record is None:
-            self._cached.pop(digest, None)
+            keys.pop(digest, None)
             return None
-        used_at = record.last_used_at
+        used_at, cached = record.last_used_at, keys.get(digest)
         if cached is not None and cached.used_at is not None:
             used_at = max(used_at or 0, cached.used_at)  # the cached time may still be in the queue of the writer
-        self._cached[digest] = _CachedKey(record, record.principal(), used_at, now_seconds + _RECHECK_SECONDS)
-        return self._cached[digest]
-
-    def _refresh(self) -> None:
-        """Drop the cache. Generation and count are read first, so that a later change causes another refresh."""
-        generation = self.store.generation.value()
-        changes = self.store.db.read_now(lambda tx: self.store.meta.get(tx, AUTHORITY))
-        self._cached.clear()
-        self.access.refresh()
-        self.policies.refresh()
-        self._generation, self._changes = generation, changes
+        keys[digest] = found = _CachedKey(record, record.principal(), used_at, now_seconds + _RECHECK_SECONDS)
+        return found
 
     def _check_principal(self, principal: Principal, context: RequestContext) -> None:
         """Check that the policy of a key exists, and the access list."""

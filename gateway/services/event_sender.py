@@ -42,22 +42,22 @@ class EventSender:
     leases: Leases
     metrics: Metrics
 
-    def has_outputs(self) -> bool:
+    async def has_outputs(self) -> bool:
         """Return whether an output is enabled; False if the store cannot be read."""
         try:
-            return self.outputs.store.db.read_now(self.outputs.store.event_outputs.any_enabled)
+            return await self.outputs.store.db.read(self.outputs.store.event_outputs.any_enabled)
         except StoreUnavailable:
             return False
 
     async def run(self) -> None:
         """Send until no output is enabled, or another process has the lease. One task for each output."""
         # Without an output there is nothing to send, so the lease is not written either.
-        if not self.has_outputs() or (lease := await self.leases.hold(LEASE, LEASE_SECONDS)) is None:
+        if not await self.has_outputs() or (lease := await self.leases.hold(LEASE, LEASE_SECONDS)) is None:
             return
         serving: dict[str, tuple[int, anyio.CancelScope]] = {}
         with self.leases.guard(lease):
             async with anyio.create_task_group() as group:
-                while (serving or self.has_outputs()) and await self.leases.hold(LEASE, LEASE_SECONDS) == lease:
+                while (serving or await self.has_outputs()) and await self.leases.hold(LEASE, LEASE_SECONDS) == lease:
                     outputs = await self.outputs.store.db.read(self.outputs.store.event_outputs.all)
                     enabled = {one.id: one for one in outputs if one.enabled}
                     for output_id, (version, scope) in tuple(serving.items()):

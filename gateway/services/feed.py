@@ -4,7 +4,7 @@ A job reads the new rows while there are watchers, so no request waits for the f
 is disconnected.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from gateway.clock import Clock
@@ -26,7 +26,7 @@ class Watcher:
     principal: Principal
     send: Callable[[str, Item], None] = field(repr=False)
     end: Callable[[], None] = field(repr=False)
-    is_welcome: Callable[[], bool] = field(repr=False)
+    is_welcome: Callable[[], Awaitable[bool]] = field(repr=False)
 
 
 class Feed:
@@ -63,9 +63,10 @@ class Feed:
         sent = self._sent
         if not self._watchers or sent is None:
             return
-        for watcher in [one for one in self._watchers if not one.is_welcome()]:
-            self.leave(watcher)
-            watcher.end()
+        for watcher in list(self._watchers):
+            if not await watcher.is_welcome():
+                self.leave(watcher)
+                watcher.end()
         news = await self._store.db.read(lambda tx: news_since(tx, sent, limit=_MOST_AT_ONCE))
         self._sent = news
         items: list[tuple[str, Item]] = [("traffic", row) for row in news.traffic]

@@ -1,7 +1,7 @@
 """Write the heartbeat of this gateway, and show it with the other gateways of its database and with its peers."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -55,7 +55,7 @@ class Fleet:
         """Write this gateway's heartbeat, and raise or end the alerts of gateways that are offline or back."""
         cpu_percent, memory_bytes = self.load.measure()
         await self.traffic.keep_up()
-        status = self._status()
+        status = self._status(await self.health.checks())
 
         def work(tx: Transaction) -> None:
             store, now_at = self.store, tx.now_at()
@@ -122,8 +122,7 @@ class Fleet:
                 occurred_at=now_at,
             )
 
-    def _status(self) -> InstanceStatus:
-        checks = self.health.checks()
+    def _status(self, checks: Mapping[str, str]) -> InstanceStatus:
         head = self.store.headfile
         has_lost_chain = head.path is not None and not head.is_trusted
         if has_lost_chain or any(checks.get(name) != HEALTHY for name in _CRITICAL_CHECKS):

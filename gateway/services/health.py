@@ -1,9 +1,11 @@
 """The present state of shield, database and upstream. Sends nothing over the network."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from gateway.errors import GatewayError
 from gateway.shield import Shield
+from gateway.store.meta import INSTANCE_ID
 from gateway.store.store import Store
 
 HEALTHY = "healthy"
@@ -17,29 +19,36 @@ class Health:
         self._store = store
         self._upstream = upstream
 
-    def checks(self) -> dict[str, str]:
+    async def checks(self) -> dict[str, str]:
+        """Read the database, and return the state of each service by name, as `states` does."""
+        try:
+            await self._store.db.read(lambda tx: self._store.meta.get(tx, INSTANCE_ID), is_quick=True)
+        except GatewayError:
+            return self.states(is_readable=False)
+        return self.states()
+
+    def states(self, *, is_readable: bool = True) -> dict[str, str]:
         """Return the state of each service by name: `healthy` or `unavailable`.
+
+        is_readable: whether the database was just read.
 
         The upstream may also be `unknown` (nothing was sent yet), `degraded` (some providers fail), `unreachable` (all
         fail) or `not_configured` (the built-in model answers).
         """
         return {
             "shield": HEALTHY if self._shield.rules else "unavailable",
-            "database": self._database(),
+            "database": HEALTHY if self._is_writable() and is_readable else "unavailable",
             "upstream": "not_configured" if self._upstream is None else self._upstream(),
         }
 
-    def _database(self) -> str:
-        """Check that the database can be read and, after a failed write, that it can be written again.
+    def _is_writable(self) -> bool:
+        """Check that the database can be written and, after a failed write, try whether it can be again.
 
         The store retries a write behind until it succeeds, so this queues at most one, however many probes come.
         """
         db = self._store.db
-        try:
-            if not db.is_writable:
+        if not db.is_writable:
+            with suppress(GatewayError):
                 db.write_behind(lambda tx: self._store.meta.set(tx, "written_again", "true"))
-                return "unavailable"
-            db.read_now(lambda tx: self._store.meta.get(tx, "instance_id"))
-        except GatewayError:
-            return "unavailable"
-        return HEALTHY
+            return False
+        return True

@@ -1,7 +1,7 @@
 """Named policies, and the policy that applies to a caller."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Annotated
 
 from gateway.domain.policies import (
@@ -50,7 +50,7 @@ class WantedPolicy:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Policies(Resource[PolicyRecord]):
-    """The policies of this gateway. Authentication calls `refresh` when a request meets another generation."""
+    """The policies of this gateway."""
 
     noun, nouns = "policy", "policies"
     resource_type = "policy"
@@ -59,24 +59,15 @@ class Policies(Resource[PolicyRecord]):
     is_found_by_name = True
     audited = tuple(one.name for one in fields(WantedPolicy) if one.name != "version")
 
-    _known: dict[str, ShieldPolicy] = field(init=False, default_factory=dict)
-
-    def refresh(self) -> None:
-        """Read the policies again. Raises StoreUnavailable."""
-        records = self.store.db.read_now(self.store.policies.all)
-        self._known = {record.id: record.shield_policy() for record in records}
-
     def of(self, principal: Principal, default: ShieldPolicy) -> ShieldPolicy:
         """Return the policy of the caller's key, or `default` if the key has none.
 
         Raises:
-            PermissionDenied: the policy of the key does not exist. StoreUnavailable: the policies cannot be read.
+            PermissionDenied: the policy of the key does not exist. StoreUnavailable: no policies were read yet.
         """
         if principal.policy is None:
             return default
-        if principal.policy not in self._known:
-            self.refresh()
-        policy = self._known.get(principal.policy)
+        policy = self.store.authority.now.policies.get(principal.policy)
         if policy is None:
             raise PermissionDenied(_NO_POLICY)
         return policy

@@ -91,25 +91,17 @@ class RiskAcceptances(Resource[RiskAcceptance]):
     repository = "risk_acceptances"
     audited = ("scope", "rule", "agent", "key", "policy", "digest", "request", "reason", "revoked_at", "proposed_by")
 
-    _active: tuple[RiskAcceptance, ...] = field(init=False, default=())
-    _generation: int = field(init=False, default=-1)
-
     def accept_for(self, source: Source) -> Accept | None:
         """Return what scores a result of `source` without its accepted detections, None while nothing is accepted.
 
-        Every detection must have its offsets in the text. Raises StoreUnavailable.
+        Every detection must have its offsets in the text. Raises StoreUnavailable: no acceptances were read yet.
         """
-        generation = self.store.generation.value()
-        if generation != self._generation:
-            now_at = self.clock.now_at()
-            self._active = self.store.db.read_now(lambda tx: self.store.risk_acceptances.active(tx, now_at=now_at))
-            self._generation = generation
-        return partial(self._accept, source) if self._active else None
+        return partial(self._accept, source) if self.store.authority.now.acceptances else None
 
     def _accept(self, source: Source, result: ScanResult, policy: Policy) -> ScanResult:
         if not result.detections:
             return result
-        return accept(result, self._active, policy, source=source, now_at=self.clock.now_at())
+        return accept(result, self.store.authority.now.acceptances, policy, source=source, now_at=self.clock.now_at())
 
     async def show(self, name: str) -> RiskAcceptance:
         """Return one acceptance. Raises NotFound for a revoked one, which only the list and the audit log have."""

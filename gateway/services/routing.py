@@ -4,9 +4,6 @@ Providers whose globs match the model are tried in the order of their priority. 
 weight: with weights 3 and 1, three of four prompts go to the first. The gateway asks a provider again as often as its
 record says, if a repetition makes sense, and then the next one. No byte of an answer is given out before all of it is
 there. A provider with an open circuit is passed over.
-
-The table of providers is read again when the generation of the store has moved, so that a change holds in every process
-at its next prompt.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -133,14 +130,14 @@ class Routing:
     upstream: Provider | None = None
     metrics: Metrics = field(default_factory=Metrics)
     attempts_seconds: float = ATTEMPTS_SECONDS
-    _generation: int | None = field(default=None, init=False)
+    _providers: Sequence[Provider] | None = field(default=None, init=False)
     _connections: dict[tuple[str, int], ProviderConnection] = field(default_factory=dict, init=False)
 
     def candidates(self, model: str) -> tuple[ProviderConnection, ...]:
         """Return who may get a prompt for `model`, in the order of trying. Each call takes a turn.
 
         Raises:
-            NotFound: no provider serves the model. StoreUnavailable: the providers cannot be read.
+            NotFound: no provider serves the model. StoreUnavailable: no providers were read yet.
         """
         found = [one for one in self.connections() if one.provider.serves(model)]
         if not found:
@@ -190,7 +187,7 @@ class Routing:
         """Return the models of all providers, each once, as OpenAI model objects. One that does not list is left out.
 
         Raises:
-            UpstreamUnavailable: no provider listed any. StoreUnavailable: the providers cannot be read.
+            UpstreamUnavailable: no provider listed any. StoreUnavailable: no providers were read yet.
         """
         usable = [one for one in self.connections() if allowed is None or allowed(one.name)]
         # The built-in model beside the provider of the settings is for trying things out, and not on offer.
@@ -219,12 +216,12 @@ class Routing:
         """Return the connections to all enabled providers, by priority.
 
         Raises:
-            StoreUnavailable: the providers cannot be read.
+            StoreUnavailable: no providers were read yet.
         """
-        generation = self.store.generation.value()
-        if self._generation != generation:
-            self._read_again()
-            self._generation = generation
+        records = self.store.authority.now.providers
+        if records is not self._providers:
+            self._connect_all(records)
+            self._providers = records
         return tuple(self._connections.values())
 
     def connection(self, provider: Provider) -> ProviderConnection:
@@ -298,9 +295,8 @@ class Routing:
         finally:
             self.metrics.count("gateway_provider_requests_total", provider=connection.name, outcome=outcome)
 
-    def _read_again(self) -> None:
+    def _connect_all(self, records: Sequence[Provider]) -> None:
         """Make the table of providers anew. An unchanged provider keeps its connection."""
-        records = self.store.db.read_now(self.store.providers.all)
         providers = [provider for provider in records if provider.enabled]
         if self.upstream is not None:
             providers.append(self.upstream)

@@ -164,7 +164,7 @@ class RuleTrials:
         def make(now: Shield, policies: Mapping[str, Policy]) -> _Judge:
             if wanted.rule is not None:
                 checked_trial(self._rules.base, wanted.rule)
-            after = drafted(self._rules, self._store.db.read_now(self._store.local_rules.all), wanted.rule)
+            after = drafted(self._rules, self._store.authority.now.local_rules, wanted.rule)
             self._rules.override(after, without=wanted.without)
 
             def verdicts(text: str, direction: Direction, policy_id: str) -> _Flip:
@@ -240,7 +240,8 @@ class RuleTrials:
         with_full, now_at = Permission.POLICIES_MANAGE in principal.permissions, self._clock.now_at()
         window = {"origin": self._store.traffic.origin, "since": now_at - HITS_MS, "now_at": now_at}
         texts: Sequence[ReplayText] = ()
-        while texts := self._store.db.read_now(partial(self._store.captures.replay, texts[-1:], window)):
+        captures, read = self._store.captures, self._store.db.read
+        while texts := anyio.from_thread.run(read, partial(captures.replay, texts[-1:], window)):
             for one in texts:
                 if only in (None, one.policy) and (with_full or one.mode is Capture.REDACTED):
                     yield one

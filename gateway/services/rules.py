@@ -31,6 +31,7 @@ from gateway.shield.scoring import MODEL_RULE
 from gateway.spelling import hint
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
+from gateway.store.followed_authority import Authority
 from gateway.store.store import Store
 
 HITS_MS = 7 * 24 * HOUR_MS
@@ -93,26 +94,28 @@ class Rules:
         self._clock = clock
         self._audit = audit
         self._log = log
-        self._generation = self._followed = -1
+        self._applied: Authority | None = None
+        self._followed: Authority | None = None
         self._stored: tuple[LocalRule, ...] = ()
         self._adopted = 0
         self._last_built: tuple[Sequence[Mapping[str, object]], Shield] = ([], base)
         self._lock = anyio.Lock()
 
     def apply(self) -> str:
-        """Apply the overrides in the database to the shield, and return a text that changes with the rules in use.
+        """Apply the overrides to the shield, and return a text that changes with the rules in use.
 
-        Reads the database only after a change of authority. Raises StoreUnavailable if it cannot.
+        Raises:
+            StoreUnavailable: nothing was read from the database yet.
         """
-        generation = self._store.generation.value()
-        if generation != self._generation:
+        authority = self._store.authority.now
+        if authority is not self._applied:
             self.override(self.shield)
-            self._generation = generation
-        return f"{generation}.{self._adopted}"
+            self._applied = authority
+        return f"{authority.generation}.{self._adopted}"
 
     def override(self, shield: Shield, without: str | None = None) -> None:
-        """Apply the overrides in the database, and leave out the rule `without`. Raises StoreUnavailable."""
-        overrides = self._store.db.read_now(self._store.rule_overrides.all)
+        """Apply the overrides to a shield, and leave out the rule `without`."""
+        overrides = self._store.authority.now.overrides
         shield.override(
             disabled=[without or "", *(one.rule for one in overrides if not one.enabled)],
             severities={one.rule: one.severity for one in overrides if one.severity},
@@ -133,23 +136,28 @@ class Rules:
         """Use the stored rules, before the first scan. Blocks.
 
         Raises:
-            SetupError: a stored rule cannot be used; names it. StoreUnavailable: they cannot be read.
+            SetupError: a stored rule cannot be used; names it. StoreUnavailable: they were not read yet.
         """
-        self._use(stored := self._store.db.read_now(self._store.local_rules.all), self._shield_of(stored))
+        self._use(stored := self._store.authority.now.local_rules, self._shield_of(stored))
 
     async def follow(self) -> None:
-        """Use the stored rules as they are now, if they have changed. A rule that cannot be used is logged."""
-        generation = self._store.generation.value()
-        if generation == self._followed:
+        """Follow authority, and use the stored rules as they are now. Raises StoreUnavailable."""
+        await self._store.authority.follow()
+        await self.keep_up()
+
+    async def keep_up(self) -> None:
+        """Use the stored rules as this process has loaded them. A rule that cannot be used is logged."""
+        if self._store.authority.now is self._followed:
             return
         async with self._lock:
-            stored = await self._store.db.read(self._store.local_rules.all)
+            authority = self._store.authority.now
+            stored = authority.local_rules
             try:
                 if stored != self._stored:
                     self._use(stored, await anyio.to_thread.run_sync(self._shield_of, stored))
             except SetupError as error:
                 self._log.error("rules_refused", reason=error.message)
-            self._followed = generation
+            self._followed = authority
 
     def _shield_of(self, stored: Sequence[LocalRule]) -> Shield:
         try:

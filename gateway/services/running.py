@@ -41,7 +41,7 @@ class Running:
     async def save(self) -> None:
         """Store the facts of this process. A serving gateway does so at start, at a reload and with each heartbeat."""
         store = self.store
-        text = write_json(encode(self._own(store.node_id))).decode()
+        text = write_json(encode(self._own(store.node_id, await self.health.checks()))).decode()
         await store.db.write(lambda tx: store.running.note(tx, store.node_id, tx.now_at(), text), is_durable=False)
 
     async def forget(self) -> None:
@@ -52,12 +52,14 @@ class Running:
     def checked(self, tx: Transaction) -> RunningGateway:
         """Return the gateway to check: the one that serves on this host, else this process."""
         if not self.is_shell:
-            return self._own(self.store.node_id)
+            return self._own(self.store.node_id, self.health.states())
         stored = self.store.running.find(tx, self.store.node_id, since=tx.now_at() - ONLINE_MS)
         try:
-            return self._own(THIS_SHELL) if stored is None else decode(RunningGateway, read_json(stored.encode()))
+            if stored is not None:
+                return decode(RunningGateway, read_json(stored.encode()))
         except InvalidRequest:  # a gateway of another version serves
-            return self._own(THIS_SHELL)
+            pass
+        return self._own(THIS_SHELL, self.health.states())
 
     async def check_rules(self) -> None:
         """Raise Conflict unless this process scans with the rules of the serving gateway."""
@@ -73,7 +75,7 @@ class Running:
         """What the configured rules leave out; see the function `rules_lack`."""
         return rules_lack(self.shield, self.settings.rules)
 
-    def _own(self, settings_of: str) -> RunningGateway:
+    def _own(self, settings_of: str, services: dict[str, str]) -> RunningGateway:
         settings = self.settings
         return RunningGateway(
             settings_of=settings_of,
@@ -83,7 +85,7 @@ class Running:
             tls_key=settings.tls_key and os.path.abspath(settings.tls_key),
             retention_audit_days=settings.retention_audit_days,
             retention_traffic_days=settings.retention_traffic_days,
-            services=self.health.checks(),
+            services=services,
         )
 
     def _facts(self) -> ProcessFacts:

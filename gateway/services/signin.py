@@ -62,7 +62,7 @@ class SignIn:
                 raise BadCredentials(_WRONG)
             return await self._begin(user, origin, context, old_digest=hash_token(old_token) if old_token else None)
 
-    def find(self, token: str | None) -> SignedIn:
+    async def find(self, token: str | None) -> SignedIn:
         """Return the session of a token and record its use. Raises NotSignedIn if it is over or its user disabled.
 
         Reads the database every time, so that a session that another process ended or changed is refused at once.
@@ -70,7 +70,7 @@ class SignIn:
         digest = hash_token(token or "")
         if digest is None:
             raise NotSignedIn("Sign in first: POST /api/auth/login.")
-        found = self._live(digest)
+        found = await self._live(digest)
         if found is None:
             raise NotSignedIn("The session is over; sign in again.")
         now_at = self.clock.now_at()
@@ -80,13 +80,13 @@ class SignIn:
                 self.store.db.write_behind(lambda tx: self.store.sessions.mark_seen(tx, session_id, now_at=now_at))
         return found
 
-    def is_live(self, token: str | None) -> bool:
+    async def is_live(self, token: str | None) -> bool:
         """Return whether the session of a token is live, without recording a use."""
         digest = hash_token(token or "")
-        return digest is not None and self._live(digest) is not None
+        return digest is not None and await self._live(digest) is not None
 
-    def _live(self, digest: str) -> SignedIn | None:
-        found = self.store.db.read_now(lambda tx: self.store.sessions.by_digest(tx, digest))
+    async def _live(self, digest: str) -> SignedIn | None:
+        found = await self.store.db.read(lambda tx: self.store.sessions.by_digest(tx, digest), is_quick=True)
         if found is None or not found.session.is_live(self.clock.now_at()) or found.user.disabled_at is not None:
             return None
         return found

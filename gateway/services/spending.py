@@ -4,7 +4,7 @@ Requests that run side by side never overrun a budget: each reserves the most it
 longer there. Reserving is one transaction over all budgets that cover the request, in the database's one writer, so it
 is exact over all processes. It does not wait for the disk: a power cut ends the request as well, and a job releases
 what it held. Settling belongs to the transaction that records the completion. While no budget covers a request, all it
-costs is a comparison of two integers.
+costs is a look at an empty list.
 """
 
 from collections.abc import Collection
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from gateway.clock import Clock
 from gateway.domain.alerts import AlertSource, fingerprint
-from gateway.domain.budgets import HOLD_SECONDS, Budget, BudgetAction, BudgetScope, Spender, Standing, Usage
+from gateway.domain.budgets import HOLD_SECONDS, BudgetAction, BudgetScope, Spender, Standing, Usage
 from gateway.errors import BudgetExceeded
 from gateway.services.alerts import Alerts
 from gateway.shield.detections import Severity
@@ -57,25 +57,15 @@ class Spending:
     store: Store
     clock: Clock
     alerts: Alerts
-    _known: tuple[Budget, ...] = field(default=(), init=False)
-    _generation: int = field(default=-1, init=False)
     _unpriced: set[str] = field(default_factory=set, init=False)
 
     def any(self) -> bool:
-        """Tell whether there is any budget at all.
-
-        Raises:
-            StoreUnavailable: they cannot be read.
-        """
-        generation = self.store.generation.value()
-        if generation != self._generation:
-            self._known = self.store.db.read_now(self.store.budgets.all)
-            self._generation = generation
-        return bool(self._known)
+        """Tell whether there is any budget at all. Raises StoreUnavailable: none were read yet."""
+        return bool(self.store.authority.now.budgets)
 
     def covering(self, spender: Spender) -> tuple[str, ...]:
-        """Return the ids of the budgets that cover `spender`. `any` comes first."""
-        return tuple(budget.id for budget in self._known if budget.covers(spender))
+        """Return the ids of the budgets that cover `spender`."""
+        return tuple(budget.id for budget in self.store.authority.now.budgets if budget.covers(spender))
 
     async def reserve(self, reservation: Reservation, budget_ids: Collection[str]) -> None:
         """Take the worst case from all these budgets, or from none of them.
@@ -169,8 +159,6 @@ class Spending:
         Raises:
             StoreUnavailable: the next time may do.
         """
-        if not self.any():
-            return
         orphans = await self.store.db.read(
             lambda tx: self.store.budgets.orphans(tx, before=tx.now_at() - HOLD_SECONDS * 1000, limit=_ORPHANS_A_TURN)
         )

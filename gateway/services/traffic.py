@@ -176,10 +176,11 @@ class Traffic:
                 break
         return added
 
-    def is_behind(self) -> bool:
+    async def is_behind(self) -> bool:
         """Return whether a row is in no sum yet; false if the database cannot be read."""
         try:
-            return self._store.db.read_now(lambda tx: self._store.traffic.pending(tx, limit=1)).rows > 0
+            pending = await self._store.db.read(lambda tx: self._store.traffic.pending(tx, limit=1))
+            return pending.rows > 0
         except StoreUnavailable:
             return False
 

@@ -9,8 +9,8 @@ class AuthorityTransaction(Transaction):
     """A transaction that may write tables of authority. Only `Audit.commit_authority` makes one.
 
     After the commit of a `change`, every process of this database reads authority again at its next request. The
-    transaction also increments a count in the database, which every process reads once a second. So they notice the
-    change even if this process is killed before it increments the generation.
+    transaction also increments a count in the database, which every process polls. So they notice the change even if
+    this process is killed before it increments the generation, and on other hosts.
 
     has_changed: whether there was a `change`. is_audited: whether an audit event was appended.
     """

@@ -171,8 +171,10 @@ class Database(Protocol):
             StoreUnavailable: nothing was written.
         """
 
-    async def read(self, work: Callable[[Transaction], T]) -> T:
+    async def read(self, work: Callable[[Transaction], T], *, is_quick: bool = False) -> T:
         """Run `work` on one consistent state, in a worker thread.
+
+        is_quick: a small look-up, which waits for no longer read.
 
         Raises:
             StoreUnavailable: the database cannot be read.

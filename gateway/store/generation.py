@@ -11,7 +11,7 @@ class Generation:
 
     A process that caches authority must read it again when the value changes. `bump` is called after
     the commit of the change, under the writer's lock. A process that finds a change without its `bump` makes up for it
-    without the lock. If that loses another `bump`, the count of changes in the database shows it within a second.
+    without the lock. If that loses another `bump`, the count of changes in the database shows it at the next poll.
     """
 
     def __init__(self, path: str | None) -> None:

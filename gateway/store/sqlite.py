@@ -38,6 +38,7 @@ BUSY_SECONDS = 5.0
 _APPLICATION_ID = 0x67777931  # "gwy1", in the header of the file
 _LEAST_BYTES = 512  # of a page, so of any database that holds something
 _READERS = 4
+_QUICK_READERS = 2
 _CHECKPOINT_PAGES = 800
 _LOG_BYTES = 8 * 1024 * 1024  # a log that grew because a long read held back checkpoints is truncated to this
 _SETTINGS = ("temp_store = MEMORY", "trusted_schema = OFF", "cache_size = -500")
@@ -86,6 +87,7 @@ class SqliteDatabase:
     async def open(self) -> None:
         await to_thread.run_sync(self._open)
         self._limiter = anyio.CapacityLimiter(_READERS)
+        self._quick_limiter = anyio.CapacityLimiter(_QUICK_READERS)
         self._writer.start()
         self._state = "open"
 
@@ -111,8 +113,9 @@ class SqliteDatabase:
             raise write.error
         return cast(T, write.result)
 
-    async def read(self, work: Callable[[Transaction], T]) -> T:
-        return await to_thread.run_sync(self._read, work, limiter=self._limiter)
+    async def read(self, work: Callable[[Transaction], T], *, is_quick: bool = False) -> T:
+        limiter = self._quick_limiter if is_quick else self._limiter
+        return await to_thread.run_sync(self._read, work, limiter=limiter)
 
     def read_now(self, work: Callable[[Transaction], T]) -> T:
         with self._reader() as connection:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 
+import anyio
 from anyio import to_thread
 
 from gateway.clock import Clock, Ids
@@ -16,6 +17,7 @@ from gateway.store.budgets import BudgetRepository
 from gateway.store.database import Database, StoreUnavailable, Transaction
 from gateway.store.database_file import Identity
 from gateway.store.fleet import PEERS, InstanceRepository, LeaseRepository, RunningRepository
+from gateway.store.followed_authority import FollowedAuthority
 from gateway.store.generation import Generation
 from gateway.store.headfile import HeadFile
 from gateway.store.keyfile import KeyFile
@@ -53,13 +55,14 @@ class Store:
     """One database, the files beside it, and a repository for each noun in it. Opens files, so it blocks.
 
     path: of the database, None for memory. db: for transactions over several tables. generation: moves with each change
-    of authority. instance_id: of the audit chain, one for the database. node_id: of the gateway of this host; the same
-    unless hosts share the database. `open_store` sets both.
+    of authority. authority: what this process has loaded of it. instance_id: of the audit chain, one for the database.
+    node_id: of the gateway of this host; the same unless hosts share the database. `open_store` sets both.
     """
 
-    def __init__(self, db: Database, path: str | None) -> None:
+    def __init__(self, db: Database, path: str | None, clock: Clock) -> None:
         self.db = db
         self.generation = Generation(path and path + ".generation")
+        self.authority = FollowedAuthority(db, self.generation, clock)
         self.headfile = HeadFile(path and path + ".head")
         self.keyfile = KeyFile(path and path + ".provider-keys")
         self.sealfile = KeyFile(path and path + ".seal")
@@ -142,7 +145,7 @@ async def open_store(
     await db.open()
     try:
         await _bring_up_to_date(db, name, clock, log)
-        store = await to_thread.run_sync(Store, db, None if name == MEMORY else name)
+        store = await to_thread.run_sync(Store, db, None if name == MEMORY else name, clock)
         store.instance_id, store.node_id = await db.write(_settle(store, ids, log, seal_key))
         of_instance = store.instance_id
         await commit_old_redo(db, store.audit, store.traffic, instance_id=of_instance, path=name, log=log)
@@ -171,8 +174,9 @@ async def _bring_up_to_date(db: Database, name: str, clock: Clock, log: Log) -> 
     try:
         await db.change(lambda tx: migrate(tx, now_at=now_at))
     except BaseException:
-        with suppress(StoreUnavailable, OSError):  # without a change, each try would leave another copy
-            if copy and db.read_now(schema_number) < len(MIGRATIONS):
+        # Without a change, each try would leave another copy.
+        with anyio.CancelScope(shield=True), suppress(StoreUnavailable, OSError):
+            if copy and await db.read(schema_number) < len(MIGRATIONS):
                 os.unlink(copy)
         raise
 

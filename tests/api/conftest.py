@@ -81,7 +81,7 @@ class FakeAuthentication:
             raise InvalidApiKey("This is no key.")
         return self.principals[credential]
 
-    def admit(self, principal: Principal, context: RequestContext, now_seconds: float | None = None) -> Admission:
+    async def admit(self, principal: Principal, context: RequestContext, now_seconds: float | None = None) -> Admission:
         admission = self._limiter.admit(
             principal.id, limit=principal.rate_limit or 0, now_seconds=self._clock.monotonic_seconds()
         )
@@ -164,7 +164,7 @@ class FakeHealth:
     def __init__(self) -> None:
         self.states = {"shield": "healthy", "database": "healthy", "upstream": "not_configured"}
 
-    def checks(self) -> dict[str, str]:
+    async def checks(self) -> dict[str, str]:
         return self.states
 
 

@@ -258,6 +258,7 @@ async def test_side_by_side_requests_never_overrun_a_budget(site: Site) -> None:
 async def test_what_a_dead_process_held_is_given_back_and_settled_once(site: Site) -> None:
     made = await site.make(BUDGETS, limit=1000, unit="tokens")
     spending, db = site.gateway.spending, site.gateway.store.db
+    await site.gateway.store.authority.follow()
     assert spending.any()
     reservation = Reservation("hold_1", Usage(400, None))
     await spending.reserve(reservation, [made["id"]])

@@ -348,9 +348,9 @@ async def test_while_no_output_is_on_nobody_takes_the_lease(site_with: Any) -> N
         sender = site.gateway.event_sender
 
         async def has_taken_it() -> bool:
-            with anyio.move_on_after(0.1 if sender.has_outputs() else 5) as waited:
+            with anyio.move_on_after(0.1 if await sender.has_outputs() else 5) as waited:
                 await sender.run()
-            assert waited.cancelled_caught is sender.has_outputs()
+            assert waited.cancelled_caught is await sender.has_outputs()
             rows = await site.gateway.store.db.read(lambda tx: tx.query("SELECT name FROM leases"))
             return "event_outputs" in {row["name"] for row in rows}
 
@@ -361,7 +361,7 @@ async def test_while_no_output_is_on_nobody_takes_the_lease(site_with: Any) -> N
         assert (await site.ask("PATCH", one, {"enabled": True, "version": 1}))["status"] == 200
         assert await has_taken_it()
         assert (await site.ask("PATCH", one, {"enabled": False, "version": 2}))["status"] == 200
-        assert not sender.has_outputs()
+        assert not await sender.has_outputs()
 
 
 async def test_an_output_is_changed_tried_and_removed(site_with: Any) -> None:

@@ -73,7 +73,7 @@ async def test_a_session_that_is_ended_ends_its_feed(gateway: Gateway) -> None:
     token = await signed_in(gateway, Role.VIEWER)
     answer = await watch(gateway, token)
     await heard(answer)
-    await gateway.signin.end(gateway.signin.find(token), CONTEXT)
+    await gateway.signin.end(await gateway.signin.find(token), CONTEXT)
     await gateway.feed.publish()
     with pytest.raises(StopAsyncIteration):
         await anext(answer.stream)

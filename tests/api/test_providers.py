@@ -719,7 +719,7 @@ async def test_a_provider_that_fails_again_and_again_is_left_alone_and_alerted(
         assert (await site.chat())["status"] == 200
     assert len(first.seen()) == 5
     assert (await site.show("one"))["status"] == "open"
-    assert site.gateway.health.checks()["upstream"] == "degraded"
+    assert (await site.gateway.health.checks())["upstream"] == "degraded"
     alert = await provider_alert(site)
     assert (alert["source"], alert["status"], alert["severity"]) == ("provider", "open", "high")
     assert "one" in alert["title"]
@@ -793,7 +793,7 @@ async def test_the_settings_make_a_provider_that_comes_last(tmp_path: Path, firs
         for _ in range(6):
             assert (await site.chat())["status"] == 502
         assert len(first.seen()) == 6, "with nothing in its place it is always tried"
-        assert gateway.health.checks()["upstream"] == "unreachable"
+        assert (await gateway.health.checks())["upstream"] == "unreachable"
         await site.provider("two", second.url)
         assert (await site.chat())["status"] == 200
         assert (len(first.seen()), len(second.seen())) == (6, 1)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Annotated, Any, cast
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from gateway.app import Gateway
@@ -116,6 +117,7 @@ class Peer:
 def new_peer() -> Peer:
     clock, audit, log, script = SystemClock(), FakeAudit(), io.StringIO(), Script()
     gateway = SimpleNamespace(
+        store=SimpleNamespace(authority=SimpleNamespace(follow=anyio.lowlevel.checkpoint)),
         clock=clock,
         ids=SystemIds(clock),
         audit=audit,

@@ -76,16 +76,16 @@ async def test_nobody_passes_while_a_changed_list_cannot_be_read(process: Proces
     key = (await process.keys.create(CLI, NewKey(name="ci", scopes=tuple(Scope)), CONTEXT)).key
     await process.authentication.authenticate(key, CONTEXT)
     await process.deny(EntryType.IP, "192.0.2.1")
-    read_now = process.store.db.read_now
+    read = process.store.db.read
 
-    def fail(work: object) -> object:
+    async def fail(work: object, **how: bool) -> object:
         raise StoreUnavailable("away")
 
-    process.store.db.read_now = fail  # type: ignore[method-assign,assignment]
+    process.store.db.read = fail  # type: ignore[method-assign,assignment]
     for _ in range(2):
         with pytest.raises(StoreUnavailable):
             await process.authentication.authenticate(key, CONTEXT)
-    process.store.db.read_now = read_now  # type: ignore[method-assign]
+    process.store.db.read = read  # type: ignore[method-assign]
     with pytest.raises(EntryDenied):
         await process.authentication.authenticate(key, CONTEXT)
 
@@ -110,9 +110,10 @@ def reply(**message: object) -> Reply:
 async def test_a_reply_with_what_is_denied_is_given_to_nobody(
     process: Process, kind: EntryType, value: str, message: dict[str, object]
 ) -> None:
+    await process.store.authority.follow()
     await process.guard.check_reply(WHO, reply(**message), OpenAiDialect())
     await process.deny(kind, value)
-    process.guard.refresh()
+    await process.store.authority.follow()
     with pytest.raises(EntryDenied):
         await process.guard.check_reply(WHO, reply(**message), OpenAiDialect())
     await process.guard.check_reply(WHO, reply(content="https://good.example"), OpenAiDialect())
@@ -120,7 +121,7 @@ async def test_a_reply_with_what_is_denied_is_given_to_nobody(
 
 async def test_hits_the_store_does_not_take_are_counted_on(process: Process) -> None:
     entry_id = await process.deny(EntryType.IP, "192.0.2.1")
-    process.guard.refresh()
+    await process.store.authority.follow()
     write_behind = process.store.db.write_behind
 
     def fail(work: object) -> None:

@@ -175,7 +175,7 @@ async def test_a_known_key_needs_no_database_and_never_waits(house: House, monke
     def fail(*arguments: object) -> None:
         raise AssertionError("the database was asked")
 
-    for name in ("read_now", "read", "write", "write_behind"):
+    for name in ("read", "write", "write_behind"):
         monkeypatch.setattr(house.store.db, name, fail)
     call = house.enter(created.key)
     with pytest.raises(StopIteration) as done:
@@ -194,10 +194,10 @@ async def test_unknown_keys_take_no_memory(house: House) -> None:
 async def test_a_database_that_cannot_be_read_lets_nobody_in(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     created = await house.key()
 
-    def fail(work: object) -> None:
+    async def fail(work: object, **how: bool) -> None:
         raise StoreUnavailable("no")
 
-    monkeypatch.setattr(house.store.db, "read_now", fail)
+    monkeypatch.setattr(house.store.db, "read", fail)
     with pytest.raises(StoreUnavailable):
         await house.enter(created.key)
 
@@ -325,21 +325,21 @@ async def test_a_refusal_stands_even_if_it_cannot_be_recorded(house: House) -> N
 
 async def test_the_window_admits_as_many_as_the_key_may(house: House) -> None:
     who = await house.enter((await house.key(rate_limit=2)).key)
-    assert [house.authentication.admit(who).remaining for _ in range(2)] == [1, 0]
+    assert [(await house.authentication.admit(who)).remaining for _ in range(2)] == [1, 0]
     with pytest.raises(RateLimited) as refusal:
-        house.authentication.admit(who, CONTEXT)
+        await house.authentication.admit(who, CONTEXT)
     assert isinstance(refusal.value, RateExceeded)
     assert refusal.value.retry_after_seconds == refusal.value.admission.retry_after_seconds == 60
     assert (refusal.value.admission.limit, refusal.value.admission.remaining) == (2, 0)
     house.clock.pass_seconds(60)
-    assert house.authentication.admit(who).admitted
+    assert (await house.authentication.admit(who)).admitted
     (event,) = await house.events("rate_limit_exceeded")
     assert (event.key_prefix, event.reason) == (who.key_prefix, "rate_limited")
     assert await house.events("api_key_refused") == []
 
 
 async def test_a_local_program_has_no_window(house: House) -> None:
-    assert all(house.authentication.admit(CLI).admitted for _ in range(100))
+    assert all([(await house.authentication.admit(CLI)).admitted for _ in range(100)])
 
 
 async def test_a_scope_that_the_key_lacks_is_refused_and_recorded(house: House) -> None:

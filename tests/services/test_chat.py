@@ -183,6 +183,7 @@ async def room(*, is_alone: bool = False, **policy: Any) -> AsyncGenerator[Room,
     clock = SystemClock()
     ids = SystemIds(clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
+    await store.authority.follow()
     audit = Audit(store=store, clock=clock, ids=ids)
     scripted, upstream, metrics = ScriptedScanner(), FakeUpstream(), Metrics()
     alerts = Alerts(store=store, clock=clock, ids=ids, audit=audit)

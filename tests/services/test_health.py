@@ -29,31 +29,31 @@ class FakeClock:
 def health(
     *, rules: tuple[str, ...] = ("a",), fault: Exception | None = None, upstream: Any = None, is_writable: bool = True
 ) -> Health:
-    def read_now(work: Any) -> None:
+    async def read(work: Any, **how: bool) -> None:
         if fault:
             raise fault
 
-    store = SimpleNamespace(db=SimpleNamespace(read_now=read_now, is_writable=is_writable, write_behind=lambda _: None))
+    store = SimpleNamespace(db=SimpleNamespace(read=read, is_writable=is_writable, write_behind=lambda _: None))
     shield = SimpleNamespace(rules=rules)
     return Health(shield=cast(Shield, shield), store=cast(Store, store), upstream=upstream)
 
 
-def test_all_is_well_without_an_upstream() -> None:
-    assert health().checks() == {"shield": "healthy", "database": "healthy", "upstream": "not_configured"}
+async def test_all_is_well_without_an_upstream() -> None:
+    assert await health().checks() == {"shield": "healthy", "database": "healthy", "upstream": "not_configured"}
 
 
-def test_a_shield_without_rules_is_unavailable() -> None:
-    assert health(rules=()).checks()["shield"] == "unavailable"
+async def test_a_shield_without_rules_is_unavailable() -> None:
+    assert (await health(rules=()).checks())["shield"] == "unavailable"
 
 
-def test_a_database_that_cannot_be_read_is_unavailable() -> None:
-    assert health(fault=StoreUnavailable("gone")).checks()["database"] == "unavailable"
+async def test_a_database_that_cannot_be_read_is_unavailable() -> None:
+    assert (await health(fault=StoreUnavailable("gone")).checks())["database"] == "unavailable"
 
 
-def test_a_database_that_cannot_be_written_is_unavailable() -> None:
-    assert health(is_writable=False).checks()["database"] == "unavailable"
+async def test_a_database_that_cannot_be_written_is_unavailable() -> None:
+    assert (await health(is_writable=False).checks())["database"] == "unavailable"
 
 
 @pytest.mark.parametrize("state", ["healthy", "unknown", "degraded", "unreachable"])
-def test_the_upstream_is_as_the_providers_say(state: str) -> None:
-    assert health(upstream=lambda: state).checks()["upstream"] == state
+async def test_the_upstream_is_as_the_providers_say(state: str) -> None:
+    assert (await health(upstream=lambda: state).checks())["upstream"] == state

@@ -98,11 +98,13 @@ class Process:
     async def add(self, name: str, **fields: object) -> Scripted:
         wanted = {"base_url": "https://api.example/v1", "max_retries": 0, **fields}
         made = await self.providers.create(CLI, NewProvider(name=name, **wanted), CONTEXT)  # type: ignore[arg-type]
+        await self.store.authority.follow()
         self.routing.connections()
         self.routing.connection(made).upstream()
         return self.connections[name]
 
     async def ask(self, model: str = "m") -> str:
+        await self.store.authority.follow()
         _, by = await self.routing.complete(PROMPT, self.routing.candidates(model))
         return by.name
 
@@ -270,6 +272,7 @@ async def test_one_that_does_not_list_its_models_hides_nobody_elses(one: Process
 
 
 async def test_the_health_is_that_of_all_enabled_providers(one: Process) -> None:
+    await one.store.authority.follow()
     assert one.routing.health() == "not_configured"
     lab, backup = await one.add("lab", priority=1), await one.add("backup", priority=2)
     assert one.routing.health() == "unknown"
@@ -328,6 +331,7 @@ async def test_the_provider_of_the_settings_is_another_one_after_a_reload_and_fa
         connected.append(provider.base_url)
         return Scripted(key, fault=FAULT)
 
+    await one.store.authority.follow()
     for url in urls:
         routing = Routing(
             store=one.store, clock=one.clock, circuits=one.circuits, keys=ProviderKeys(one.store.keyfile, Settings()),

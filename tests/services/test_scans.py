@@ -89,6 +89,7 @@ async def room(policy: ShieldPolicy | None = None, **more: Any) -> AsyncGenerato
     clock = SystemClock()
     ids = SystemIds(clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
+    await store.authority.follow()
     shield = ScriptedShield()
     audit = Audit(store=store, clock=clock, ids=ids)
     scans = Scans(

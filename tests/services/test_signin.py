@@ -111,7 +111,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 
 async def test_a_session_is_found_by_its_token_and_stored_as_its_hash(house: House, tmp_path: Path) -> None:
     new = await house.enter()
-    found = house.signin.find(new.token)
+    found = await house.signin.find(new.token)
     assert found == new.signed_in
     assert found.session.digest == hash_token(new.token)
     assert found.user.principal().permissions
@@ -129,7 +129,7 @@ async def test_the_case_of_a_name_does_not_matter(house: House, name: str) -> No
 async def test_anything_else_is_no_session(house: House, token: str | None) -> None:
     await house.enter()
     with pytest.raises(NotSignedIn):
-        house.signin.find(token)
+        await house.signin.find(token)
 
 
 @pytest.mark.parametrize("name", ["bob", "", "alice ", "\ud800", "' OR 1=1 --", "%", "алиса"])
@@ -147,7 +147,7 @@ async def test_a_disabled_user_cannot_sign_in_and_is_out_at_once(house: House) -
     disabled = User("usr_1", "alice", HASH, Role.ADMIN, 0, disabled_at=house.clock.at)
     await seed(house.store, lambda tx: house.store.users.change(tx, disabled))
     with pytest.raises(NotSignedIn):
-        house.signin.find(new.token)
+        await house.signin.find(new.token)
     with pytest.raises(BadCredentials):
         await house.enter()
     assert [event.reason for event in await house.events("sign_in_failed")] == ["user_disabled"]
@@ -158,40 +158,40 @@ async def test_the_id_changes_at_sign_in_and_the_old_session_ends(house: House) 
     second = await house.enter(old_token=first.token)
     assert first.token != second.token
     with pytest.raises(NotSignedIn):
-        house.signin.find(first.token)
-    assert house.signin.find(second.token)
+        await house.signin.find(first.token)
+    assert await house.signin.find(second.token)
 
 
 async def test_a_session_ends_after_an_hour_without_use(house: House) -> None:
     new = await house.enter()
     house.clock.at += HOUR_MS - 1
-    house.signin.find(new.token)
+    await house.signin.find(new.token)
     await house.store.db.write(lambda tx: None)
     house.clock.at += HOUR_MS - 1
-    house.signin.find(new.token)
+    await house.signin.find(new.token)
     await house.store.db.write(lambda tx: None)
     house.clock.at += HOUR_MS
     with pytest.raises(NotSignedIn):
-        house.signin.find(new.token)
+        await house.signin.find(new.token)
 
 
 async def test_a_session_ends_after_twelve_hours_however_busy(house: House) -> None:
     new = await house.enter()
     for _ in range(24):
         house.clock.at += HOUR_MS // 2 - 1
-        house.signin.find(new.token)
+        await house.signin.find(new.token)
         await house.store.db.write(lambda tx: None)
     house.clock.at += 24
     with pytest.raises(NotSignedIn):
-        house.signin.find(new.token)
+        await house.signin.find(new.token)
 
 
 async def test_signing_out_ends_the_session(house: House) -> None:
     one, two = await house.enter(), await house.enter()
     await house.signin.end(one.signed_in, CONTEXT)
     with pytest.raises(NotSignedIn):
-        house.signin.find(one.token)
-    assert house.signin.find(two.token)
+        await house.signin.find(one.token)
+    assert await house.signin.find(two.token)
     assert len(await house.events("user_signed_out")) == 1
 
 
@@ -200,7 +200,7 @@ async def test_a_session_ended_by_another_process_is_over(house: House, tmp_path
     other = await open_house(tmp_path, house.clock)
     await other.signin.end_one(CLI, new.signed_in.session.id, CONTEXT)
     with pytest.raises(NotSignedIn):
-        house.signin.find(new.token)
+        await house.signin.find(new.token)
     await other.store.aclose()
 
 
@@ -309,9 +309,9 @@ async def test_more_than_can_wait_are_refused(house: House, monkeypatch: pytest.
 async def test_another_password_ends_the_other_sessions(house: House) -> None:
     mine, other = await house.enter(), await house.enter()
     assert await house.signin.change_password(mine.signed_in, PASSWORD, "another password", CONTEXT) == 1
-    assert house.signin.find(mine.token)
+    assert await house.signin.find(mine.token)
     with pytest.raises(NotSignedIn):
-        house.signin.find(other.token)
+        await house.signin.find(other.token)
     with pytest.raises(BadCredentials):
         await house.enter()
     assert await house.signin.begin("alice", "another password", CONTEXT)
@@ -365,9 +365,9 @@ async def test_sessions_of_a_user_are_ended_but_for_one(house: House) -> None:
     keep, gone = await house.enter(), await house.enter()
     count = await house.signin.end_of_user(CLI, "usr_1", CONTEXT, but_id=keep.signed_in.session.id)
     assert count == 1
-    assert house.signin.find(keep.token)
+    assert await house.signin.find(keep.token)
     with pytest.raises(NotSignedIn):
-        house.signin.find(gone.token)
+        await house.signin.find(gone.token)
     with pytest.raises(NotFound):
         await house.signin.end_of_user(CLI, "usr_nobody", CONTEXT)
     with pytest.raises(NotFound):
@@ -409,7 +409,7 @@ async def test_a_reset_password_ends_every_session(house: House) -> None:
     new = await house.enter()
     await house.users.change(CLI, "alice", ChangedUser(password="another password"), CONTEXT)
     with pytest.raises(NotSignedIn):
-        house.signin.find(new.token)
+        await house.signin.find(new.token)
 
 
 @pytest.mark.usefixtures("slow_passwords")

@@ -64,17 +64,17 @@ async def test_rows_that_came_all_at_once_are_added_a_part_at_a_time_within_a_se
     async def pause(seconds: float) -> None:
         pauses.append(seconds)
         await sums.keep_up()  # who else wants to finds that it is done already
-        summed.append(store.db.read_now(store.traffic.summed))
+        summed.append(await store.db.read(store.traffic.summed))
 
     monkeypatch.setattr(traffic.anyio, "sleep", pause)
     await sums.keep_up()
     assert summed == [size, 2 * size, 3 * size]
     assert pauses == [traffic._BEHIND_SECONDS / parts for parts in (3, 2, 1)]
     assert await requests(store) == 4 * size
-    assert sums.is_behind()
+    assert await sums.is_behind()
     await sums.keep_up()
     assert await requests(store) == ROWS
-    assert not sums.is_behind()
+    assert not await sums.is_behind()
 
 
 async def test_who_keeps_up_leaves_the_rest_for_later_when_time_is_over(

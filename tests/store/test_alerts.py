@@ -40,20 +40,20 @@ async def ids(store: Store, **wanted: Any) -> list[str]:
 
 async def test_an_alert_reads_back_and_stands_as_it_was_updated(store: Store) -> None:
     await fill(store, alert(1))
-    assert store.db.read_now(lambda tx: store.alerts.by_id(tx, "alr_1")) == alert(1)
+    assert await store.db.read(lambda tx: store.alerts.by_id(tx, "alr_1")) == alert(1)
     changed = alert(1, status=AlertStatus.RESOLVED, count=7, resolved_by="ann", resolved_at=START, evidence=())
     assert await store.db.write(lambda tx: store.alerts.change(tx, changed))
-    assert store.db.read_now(lambda tx: store.alerts.by_id(tx, "alr_1")) == changed
+    assert await store.db.read(lambda tx: store.alerts.by_id(tx, "alr_1")) == changed
     assert not await store.db.write(lambda tx: store.alerts.change(tx, alert(2)))
-    assert store.db.read_now(lambda tx: store.alerts.by_id(tx, "alr_2")) is None
+    assert await store.db.read(lambda tx: store.alerts.by_id(tx, "alr_2")) is None
 
 
 async def test_the_latest_of_a_fingerprint_is_the_last_one_made(store: Store) -> None:
     await fill(store, alert(1, fingerprint="x"), alert(2, fingerprint="x"), alert(3))
-    latest = store.db.read_now(lambda tx: store.alerts.latest(tx, "x"))
+    latest = await store.db.read(lambda tx: store.alerts.latest(tx, "x"))
     assert latest is not None
     assert latest.id == "alr_2"
-    assert store.db.read_now(lambda tx: store.alerts.latest(tx, "y")) is None
+    assert await store.db.read(lambda tx: store.alerts.latest(tx, "y")) is None
 
 
 @pytest.mark.parametrize(

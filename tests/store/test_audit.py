@@ -76,17 +76,17 @@ async def test_the_chain_goes_on_over_groups_and_failed_works(store: Store) -> N
     assert [one.details["number"] for one in events] == [1, 2, 5]
     place, report = check_links(ChainHead(0, GENESIS_HASH), events)
     assert (report.ok, place.seq) == (True, 3)
-    assert store.db.read_now(lambda tx: store.audit.head(tx, store.instance_id)) == place
+    assert await store.db.read(lambda tx: store.audit.head(tx, store.instance_id)) == place
 
 
 async def test_each_instance_has_a_chain_of_its_own(store: Store) -> None:
     await fill(store, event(store, 1), event(store, 2, instance_id="ins_other"), event(store, 3))
     chains = [
-        store.db.read_now(lambda tx, one=one: store.audit.chain(tx, one, after_seq=0, limit=10))
+        await store.db.read(lambda tx, one=one: store.audit.chain(tx, one, after_seq=0, limit=10))
         for one in (store.instance_id, "ins_other")
     ]
     assert [[one.seq for one in chain] for chain in chains] == [[1, 2], [1]]
-    assert set(store.db.read_now(store.audit.instances)) == {store.instance_id, "ins_other"}
+    assert set(await store.db.read(store.audit.instances)) == {store.instance_id, "ins_other"}
 
 
 async def test_events_are_listed_newest_first(store: Store) -> None:

@@ -29,17 +29,17 @@ RECORD = KeyRecord(
 
 async def test_a_record_reads_back_as_it_was_inserted(store: Store) -> None:
     await seed(store, lambda tx: store.keys.insert(tx, RECORD))
-    assert store.db.read_now(lambda tx: store.keys.by_digest(tx, "d" * 64)) == RECORD
-    assert store.db.read_now(lambda tx: store.keys.by_id(tx, "key_1")) == RECORD
-    assert store.db.read_now(lambda tx: store.keys.by_prefix(tx, "svc_012345")) == (RECORD,)
+    assert await store.db.read(lambda tx: store.keys.by_digest(tx, "d" * 64)) == RECORD
+    assert await store.db.read(lambda tx: store.keys.by_id(tx, "key_1")) == RECORD
+    assert await store.db.read(lambda tx: store.keys.by_prefix(tx, "svc_012345")) == (RECORD,)
     assert await store.db.read(store.keys.all) == (RECORD,)
     assert await store.db.read(store.keys.count) == 1
 
 
 async def test_what_is_not_there_is_none(store: Store) -> None:
-    assert store.db.read_now(lambda tx: store.keys.by_digest(tx, "e" * 64)) is None
-    assert store.db.read_now(lambda tx: store.keys.by_id(tx, "key_1")) is None
-    assert store.db.read_now(lambda tx: store.keys.by_prefix(tx, "svc_%")) == ()
+    assert await store.db.read(lambda tx: store.keys.by_digest(tx, "e" * 64)) is None
+    assert await store.db.read(lambda tx: store.keys.by_id(tx, "key_1")) is None
+    assert await store.db.read(lambda tx: store.keys.by_prefix(tx, "svc_%")) == ()
 
 
 async def test_two_keys_cannot_have_one_digest(store: Store) -> None:
@@ -54,7 +54,7 @@ async def test_a_key_is_revoked_once_and_the_generation_moves(store: Store) -> N
     assert await seed(store, lambda tx: store.keys.revoke(tx, "key_1", now_at=5))
     assert store.generation.value() != before
     assert not await seed(store, lambda tx: store.keys.revoke(tx, "key_1", now_at=6))
-    record = store.db.read_now(lambda tx: store.keys.by_id(tx, "key_1"))
+    record = await store.db.read(lambda tx: store.keys.by_id(tx, "key_1"))
     assert record is not None
     assert record.revoked_at == 5
 
@@ -64,7 +64,7 @@ async def test_a_use_is_first_once_and_never_goes_back(store: Store) -> None:
     assert await store.db.write(lambda tx: store.keys.mark_first_used(tx, "key_1", now_at=50))
     assert not await store.db.write(lambda tx: store.keys.mark_first_used(tx, "key_1", now_at=60))
     await store.db.write(lambda tx: store.keys.mark_used(tx, "key_1", now_at=40))
-    record = store.db.read_now(lambda tx: store.keys.by_id(tx, "key_1"))
+    record = await store.db.read(lambda tx: store.keys.by_id(tx, "key_1"))
     assert record is not None
     assert record.last_used_at == 50
 

@@ -172,7 +172,7 @@ async def test_readers_see_what_is_committed_and_nothing_else(store: Store) -> N
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(look)
     assert seen == [["a"]]
-    assert store.db.read_now(names) == ["a"]
+    assert await store.db.read(names) == ["a"]
 
 
 async def test_a_reader_cannot_write(place: Any) -> None:
