@@ -2,7 +2,8 @@
 
 import argparse
 import os
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TextIO
@@ -102,8 +103,6 @@ def _audit_export(options: argparse.Namespace, console: Console) -> int:
         with _output(options, console) as out:
             async for piece in pieces:
                 out.write(piece.decode())
-        if options.output:
-            console.note(f"written to {options.output}")
         return OK
 
     return with_gateway(options, work)
@@ -136,10 +135,8 @@ def _report(options: argparse.Namespace, console: Console) -> int:
     async def work(gateway: Gateway) -> int:
         progress = draw if console.err.isatty() else None
         made = await gateway.reports.make(local("cli"), wanted, context(gateway), progress=progress)
-        with _output(options, console) as out:
+        with _output(options, console, f"{made.report.id}: {made.report.document_bytes} bytes ") as out:
             out.write(made.document)
-        if options.output:
-            console.note(f"{made.report.id}: {made.report.document_bytes} bytes written to {options.output}")
         return OK
 
     return with_gateway(options, work)
@@ -161,18 +158,20 @@ def _evidence(options: argparse.Namespace, console: Console) -> int:
         document = await gateway.evidence.write(local("cli"), options.id, form, context(gateway))
         with _output(options, console) as out:
             out.write(document)
-        if options.output:
-            console.note(f"written to {options.output}")
         return OK
 
     return with_gateway(options, work)
 
 
-def _output(options: argparse.Namespace, console: Console) -> AbstractContextManager[TextIO]:
-    """Open the file of `--output`, which only its owner may read, or return stdout."""
+@contextmanager
+def _output(options: argparse.Namespace, console: Console, what: str = "") -> Iterator[TextIO]:
+    """Give the file of `--output`, which only its owner may read, or stdout. Say at the end where `what` is written."""
     if not options.output:
-        return nullcontext(console.out)
-    return open(options.output, "w", encoding="utf-8", newline="", opener=partial(os.open, mode=0o600))
+        yield console.out
+        return
+    with open(options.output, "w", encoding="utf-8", newline="", opener=partial(os.open, mode=0o600)) as out:
+        yield out
+    console.note(f"{what}written to {options.output}")
 
 
 def _need_database(options: argparse.Namespace) -> None:

@@ -25,10 +25,6 @@ def _print_stopped(view: View, values: Values, options: argparse.Namespace, cons
     return OK if all(one["done"] for one in view["acts"]) else FOUND
 
 
-def _holds_for(view: View) -> str:
-    return shown(view["agent"] or view["key"] or view["policy"] or (view["digest"] or "-")[:12], 30)
-
-
 def _print_marked(view: View, values: Values, options: argparse.Namespace, console: Console) -> int:
     for alert in view["alerts"]:
         who = f"agent {alert['agent'] or '-'}, key {alert['key_prefix'] or '-'}"

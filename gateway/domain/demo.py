@@ -1,14 +1,17 @@
 """One made-up day of traffic of a made-up company. Pure: the same seed and end of day always give the same requests.
 
-All names are invented, no text exists behind the hashes, and the prices are round numbers. Three incidents happen: an
-attacker takes over one agent for half an hour, a provider is down for as long, and somebody tries to guess API keys.
+All names are invented: those in `demo.json`, with prices as round numbers. No text exists behind the hashes. Three
+incidents happen: an attacker takes over one agent for half an hour, a provider is down for as long, and somebody tries
+to guess API keys.
 """
 
+import json
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from gateway import bundle
 from gateway.domain.prices import Price
 from gateway.domain.traffic import DEMO, TrafficRow
 from gateway.shield.detections import Detection, ScanResult, Severity, Verdict
@@ -17,22 +20,9 @@ from gateway.shield.scoring import judge
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 AGENT_COUNT = 40
-KEYS = (
-    "web-assistant", "support-desk", "code-review", "search", "analytics", "marketing", "hr-portal", "data-pipeline",
-    "mobile-app", "partner-api", "research", "night-jobs",
-)  # fmt: skip
 OUTAGE = "borealis"
 """The provider that fails for half an hour."""
 _INCIDENT_MS = HOUR_MS // 2
-_JOBS = (
-    ("assistant", "answers visitors", ("search_docs",)),
-    ("triage", "sorts tickets", ("read_ticket", "set_label")),
-    ("reviewer", "reviews changes", ("read_file", "post_comment")),
-    ("indexer", "summarizes pages", ("fetch_url",)),
-    ("reporter", "writes reports", ("run_query", "send_mail")),
-    ("translator", "translates texts", ()),
-    ("planner", "plans shifts", ("read_calendar",)),
-)
 _NOISE = {"pii": 5, "secret": 2, "injection": 2, "encoding": 1, "social_engineering": 1}
 _ATTACK = {"injection": 6, "jailbreak": 4, "extraction": 3, "tool_abuse": 2, "exfiltration": 2}
 
@@ -69,12 +59,11 @@ class DemoRequest:
     result: ScanResult
 
 
-PROVIDERS = (
-    DemoProvider(
-        "aurora", 900.0, {"aurora-large": Price(3_000_000, 15_000_000), "aurora-mini": Price(250_000, 1_250_000)}
-    ),
-    DemoProvider("borealis", 620.0, {"borealis-2": Price(1_000_000, 4_000_000)}),
-    DemoProvider("local-lab", 240.0, {"lab-8b": Price(0, 0)}),
+_MADE_UP = json.loads(bundle.read("gateway/domain/demo.json"))
+KEYS: tuple[str, ...] = tuple(_MADE_UP["keys"])
+PROVIDERS = tuple(
+    DemoProvider(one["name"], one["latency_ms"], {model: Price(**price) for model, price in one["models"].items()})
+    for one in _MADE_UP["providers"]
 )
 _MODELS = tuple((provider, model) for provider in PROVIDERS for model in provider.models)
 
@@ -87,14 +76,15 @@ def seeded(seed: int) -> random.Random:
 def agents_of(seed: int) -> tuple[DemoAgent, ...]:
     """Return the agents of a seed. One in five is not registered."""
     rng = seeded(seed)
+    jobs = _MADE_UP["jobs"]
     agents = []
     for number in range(AGENT_COUNT):
         key = number % len(KEYS)
-        job, role, tools = _JOBS[(number * 3 + key) % len(_JOBS)]
+        job = jobs[(number * 3 + key) % len(jobs)]
         provider, model = _MODELS[rng.choices(range(len(_MODELS)), (2, 5, 3, 2))[0]]
         team = KEYS[key].partition("-")[0]
-        name = f"{team}-{job}" + ("" if number < len(KEYS) else f"-{number // len(KEYS) + 1}")
-        agents.append(DemoAgent(name, team, role, key, provider, model, tools, number % 5 != 4))
+        name = f"{team}-{job['name']}" + ("" if number < len(KEYS) else f"-{number // len(KEYS) + 1}")
+        agents.append(DemoAgent(name, team, job["role"], key, provider, model, tuple(job["tools"]), number % 5 != 4))
     return tuple(agents)
 
 

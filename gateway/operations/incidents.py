@@ -49,10 +49,9 @@ INCIDENT_OPERATIONS = (
     _INCIDENTS.show(
         "Show an incident: alerts, newest requests, where else its secrets were seen, timeline.", gives=IncidentCase
     ),
-    row(
-        "incidents.change",
-        "PATCH /api/incidents",
-        Permission.ALERTS_MANAGE,
+    _INCIDENTS.row(
+        "change",
+        "PATCH",
         "Change the alerts of incidents `ids`: `status`?, `note`?, `assigned_to`?. Says which cannot take it.",
         takes=ChangeIncidents,
         gives=ChangedIncidents,
@@ -60,13 +59,11 @@ INCIDENT_OPERATIONS = (
             kind(("status",), status={"enum": [one.value for one in AlertStatus if one is not AlertStatus.SUPPRESSED]}),
             kind(("assigned_to",), status={"type": "null"}, assigned_to={"type": "string"}),
         ),
-        call=lambda gateway, who, command, context: gateway.incidents.change(who, command, context),
         fails=("conflict",),
     ),
-    row(
-        "incidents.stop",
-        "POST /api/incidents/{id}/stop",
-        Permission.ALERTS_MANAGE,
+    _INCIDENTS.row(
+        "stop",
+        "POST /{id}/stop",
         "Stop what an incident is about: `deny_key`, `revoke_key`, `block_agent`, and the `reason`.",
         takes=StopIncident,
         gives=StoppedIncident,

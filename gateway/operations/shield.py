@@ -161,6 +161,7 @@ _RULES = Noun(
 )
 
 _STORED = Noun("shield.rules", LocalRule, Permission.SHIELD_READ, Permission.SHIELD_MANAGE, service="local_rules")
+_TESTS = Noun("shield.tests", ShieldTestsRun, Permission.SHIELD_READ, Permission.SHIELD_MANAGE, service="shield_tests")
 
 
 async def _rule_history(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> object:
@@ -259,23 +260,18 @@ SHIELD_OPERATIONS = (
         call=lambda gateway, who, command, context: gateway.rule_trials.replay_rule(who, command),
         fails=("conflict",),
     ),
-    row(
-        "shield.tests.show",
-        "GET /api/shield/tests",
-        Permission.SHIELD_READ,
+    _TESTS.row(
+        "show",
+        "GET",
         "Show the last run of the validation suite, a summary of older ones, and the progress of a running one.",
         gives=ShieldTestsState,
         call=lambda gateway, who, command, context: gateway.shield_tests.state(),
     ),
-    row(
-        "shield.tests.run",
-        "POST /api/shield/tests",
-        Permission.SHIELD_MANAGE,
+    _TESTS.create(
+        RunShieldTests,
         "Run the validation suite: `category`?, `include_known_gaps`?. Answers when the run is done.",
-        takes=RunShieldTests,
-        gives=ShieldTestsRun,
-        call=lambda gateway, who, command, context: gateway.shield_tests.run(who, command, context),
-        status=201,
+        verb="run",
+        method="run",
     ),
 )
 PUBLIC_SHIELD_OPERATIONS = (
