@@ -73,6 +73,7 @@ from gateway.services.trust_audits import TrustAudits
 from gateway.services.users import Users
 from gateway.settings import Settings
 from gateway.shield import Shield
+from gateway.store.rate_grants import RateGrants
 from gateway.store.rate_windows import RateWindows
 from gateway.store.store import Store
 
@@ -131,7 +132,7 @@ class Lasting:
             store=store,
             clock=clock,
             audit=audit,
-            limiter=self.limiter,
+            limiter=RateGrants(store.db) if store.db.is_shared else self.limiter,
             refusals=refusals,
             access=self.access,
             policies=self.policies,

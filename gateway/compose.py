@@ -19,6 +19,7 @@ from gateway.log import Log
 from gateway.services.provider_keys import read_regular
 from gateway.settings import Settings, named
 from gateway.shield import Shield
+from gateway.store.postgres_address import Address
 from gateway.store.store import open_store
 
 DATABASE = "gateway.db"
@@ -35,8 +36,21 @@ def database_path(settings: Settings) -> str:
     return settings.data_dir if settings.data_dir == ":memory:" else os.path.join(settings.data_dir, DATABASE)
 
 
+def server_address(settings: Settings) -> Address | None:
+    """Return the PostgreSQL database that the settings name, or None for one in the data folder.
+
+    Raises:
+        SetupError: the address or the file of its password cannot be used.
+    """
+    if not settings.has_server:
+        return None
+    return Address.parse(str(settings.database_url), password_file=settings.database_password_file)
+
+
 def has_database(settings: Settings) -> bool:
-    """Tell whether there is a database in the data folder."""
+    """Tell whether there is a database: on a server, or in the data folder."""
+    if settings.has_server:
+        return True
     return settings.data_dir != ":memory:" and os.path.exists(database_path(settings))
 
 
@@ -122,8 +136,15 @@ async def open_lasting(
     with _naming_a_full_disk(settings.data_dir):
         if identity is None:
             make_data_dir(settings.data_dir)
-        path, seal_key = database_path(settings), read_seal_key(settings.seal_key_file)
-        store = await open_store(path, clock=clock, ids=ids, log=log, identity=identity, seal_key=seal_key)
+        store = await open_store(
+            database_path(settings),
+            clock=clock,
+            ids=ids,
+            log=log,
+            identity=identity,
+            address=server_address(settings),
+            seal_key=read_seal_key(settings.seal_key_file),
+        )
         try:
             lasting = Lasting(store, clock, ids, log, shared=shared, is_shell=is_shell)
             try:

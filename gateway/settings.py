@@ -73,7 +73,10 @@ class Settings:
     data_dir: str = _row(
         "", "Folder for the database and credentials; :memory: writes nothing to disk.", group="Data and log"
     )
-    database_url: str | None = _row(None, "Database to use. This version supports only sqlite, in the data folder.")
+    database_url: str | None = _row(
+        None, "Database that many gateways share, postgresql://USER@HOST/NAME. Unset: SQLite in data_dir.", secret=True
+    )
+    database_password_file: str | None = _row(None, "File whose first line is the password for database_url.")
     first_password_file: str | None = _row(
         None, "File whose first line is the password of the first admin; read only at the first start. Unset: random."
     )
@@ -149,6 +152,11 @@ class Settings:
     # No settings: where each value came from, and what in the environment was not understood.
     sources: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     warnings: tuple[str, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def has_server(self) -> bool:
+        """Whether the database is on a PostgreSQL server."""
+        return (self.database_url or "").startswith(("postgresql:", "postgres:"))
 
 
 def rows() -> tuple[Field[typing.Any], ...]:
@@ -351,14 +359,10 @@ def _check(settings: Settings) -> None:
             raise SetupError(f"{name} must be 0 to 65535", param=name)
     if not 1 <= settings.workers <= MOST_WORKERS:
         raise SetupError(f"workers must be 1 to {MOST_WORKERS}", param="workers")
-    if settings.workers > 1 and settings.data_dir == ":memory:":
-        raise SetupError("several workers need a shared data folder: with :memory:, use one worker", param="workers")
-    if settings.database_url not in (None, "", "sqlite", "sqlite:", "sqlite://"):  # not shown: it may hold a password
-        raise SetupError(
-            "database_url names a database that this version cannot use: unset it (GATEWAY_DATABASE_URL), "
-            "and set the folder of the SQLite database with --data-dir",
-            param="database_url",
-        )
+    if settings.data_dir == ":memory:" and (settings.workers > 1 or settings.has_server):
+        raise SetupError("several workers and database_url need a data folder, not :memory:", param="data_dir")
+    if not settings.has_server and settings.database_url not in (None, "", "sqlite", "sqlite:", "sqlite://"):
+        raise SetupError("database_url must begin with postgresql://, or be unset for SQLite", param="database_url")
     for row in rows():
         value = getattr(settings, row.name)
         if row.name.startswith(("max_", "upstream_", "budget_")) and isinstance(value, int | float) and value <= 0:

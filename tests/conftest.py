@@ -3,9 +3,11 @@
 import functools
 import os
 import signal
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import anyio
 import pytest
 from hypothesis import HealthCheck, settings
 from postgres_server import PostgresServer, find_programs, served
@@ -14,7 +16,13 @@ from running import one_at_a_time
 import build_zipapp
 from gateway import shield
 from gateway.auth import passwords
+from gateway.clock import Clock, SystemClock
+from gateway.log import Log
 from gateway.shield import runner
+from gateway.store import store as stores
+from gateway.store.postgres import PostgresDatabase
+from gateway.store.postgres_address import Address
+from gateway.store.sqlite import MEMORY
 
 PASSWORD_N = passwords._N
 TESTS = Path(__file__).parent
@@ -95,6 +103,59 @@ def slow_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--postgres", action="store_true", help="open every store on PostgreSQL; leaves out tests of files"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests that look into a SQLite file, where there is none."""
+    if config.option.postgres:
+        out = [item for item in items if item.get_closest_marker("sqlite")]
+        items[:] = [item for item in items if item not in out]
+        config.hook.pytest_deselected(items=out)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _on_postgres(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With `--postgres`, every path of a database stands for a database of the server, and memory for a new one."""
+    if not request.config.option.postgres:
+        yield
+        return
+    server: PostgresServer = request.getfixturevalue("postgres")
+    made: dict[str, str] = {}
+    clock = SystemClock()
+    like = server.new_database()  # with its tables, since to make them takes longer than most tests
+
+    async def make_tables() -> None:
+        db = await stores.open_database("", clock=clock, log=Log(sys.stderr, clock), address=Address.parse(like))
+        await db.aclose()
+
+    anyio.run(make_tables)
+
+    class OfOneHost(PostgresDatabase):
+        """It keeps the time of the test, whose data folder is the only one."""
+
+        is_shared = False
+
+    def open_on_server(path: str, *, clock: Clock, log: Log, identity: object = None) -> PostgresDatabase:
+        if path == MEMORY or path not in made:
+            url = server.new_database(like.rpartition("/")[2])
+            if path != MEMORY:
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                made[path] = url
+        else:
+            url = made[path]
+        db = OfOneHost(Address.parse(url), log=log)
+        db._now_at = lambda run: clock.now_at()  # type: ignore[method-assign]
+        return db
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stores, "SqliteDatabase", open_on_server)
+        yield
 
 
 @pytest.fixture(scope="session")

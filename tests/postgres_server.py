@@ -16,13 +16,14 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from running import Process, environment, free_port, launch
 
 USER = "gateway"
 _NEEDED = ("initdb", "postgres", "psql")
 _PACKAGES = Path("/usr/lib/postgresql")
-_READY = re.compile("database system is ready to accept connections")
+_READY = re.compile("database system is ready to accept (read-only )?connections")
 _DICTIONARY = ("--locale-provider=icu", "--icu-locale=en-US")  # since version 15
 _SETTINGS = {
     "fsync": "off",  # no test cuts the power, and a killed server needs no disk to come back
@@ -41,25 +42,29 @@ class PostgresServer:
     programs: Path
     folder: Path
     port: int = field(default_factory=free_port)
+    settings: dict[str, str] = field(default_factory=dict)
     password: str = field(default_factory=lambda: secrets.token_urlsafe(16))
 
-    def make(self) -> None:
-        """Make the data folder, for the user that the server runs as."""
+    def make(self, *, copy_of: "PostgresServer | None" = None) -> None:
+        """Make the data folder, for the user that the server runs as. copy_of: whose standby it is."""
         if os.geteuid() == 0:
             os.chown(self.folder, self._user.pw_uid, self._user.pw_gid)
+        if copy_of is not None:
+            place = f"host=127.0.0.1 port={copy_of.port} user={USER} password={copy_of.password}"
+            words = ("--dbname", place, "--pgdata", self.folder / "data", "--write-recovery-conf", "--no-sync")
+            self._run("pg_basebackup", "--checkpoint=fast", *words)
+            return
         file = self.folder / "password"
         file.write_text(self.password)
         file.chmod(0o644)  # in a folder of 0700
         help_text = subprocess.run([self.programs / "initdb", "--help"], capture_output=True, text=True).stdout
         order = _DICTIONARY if "--locale-provider" in help_text else ()
         words = ("--username", USER, "--pwfile", file, "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", *order)
-        command = [self.programs / "initdb", "--pgdata", self.folder / "data", "--no-sync", *words]
-        done = subprocess.run(command, capture_output=True, text=True, cwd="/", env=environment(), **self._other_user)
-        assert done.returncode == 0, done.stderr
+        self._run("initdb", "--pgdata", self.folder / "data", "--no-sync", *words)
 
     def start(self) -> None:
         """Start the server, also after `stop` or `kill`, and wait until it answers."""
-        settings = _SETTINGS | {"port": str(self.port), "unix_socket_directories": str(self.folder)}
+        settings = _SETTINGS | self.settings | {"port": str(self.port), "unix_socket_directories": str(self.folder)}
         words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         command = [str(self.programs / "postgres"), "-D", str(self.folder / "data"), *words]
         self._process: Process = launch(command, **self._other_user)
@@ -81,7 +86,7 @@ class PostgresServer:
         self._process.popen.kill()
         self._process.stop()
 
-    def query(self, sql: str, *, host: str = "", password: str | None = None) -> str:
+    def query(self, sql: str, *, host: str = "", password: str | None = None, database: str = "postgres") -> str:
         """Return what psql prints of an answer: a line a row, columns apart by "|".
 
         host: the Unix socket where it is empty.
@@ -90,13 +95,36 @@ class PostgresServer:
             subprocess.CalledProcessError: the server refuses; its `stderr` says why.
         """
         login = {"PGPASSWORD": self.password if password is None else password, "PGUSER": USER}
-        place = {"PGHOST": host or str(self.folder), "PGPORT": str(self.port), "PGDATABASE": "postgres"}
-        command = [self.programs / "psql", "--no-psqlrc", "--tuples-only", "--no-align", "--command", sql]
+        place = {"PGHOST": host or str(self.folder), "PGPORT": str(self.port), "PGDATABASE": database}
+        command: list[str | Path] = [
+            self.programs / "psql",
+            "--no-psqlrc",
+            "--tuples-only",
+            "--no-align",
+            "--command",
+            sql,
+        ]
         env = environment(**login, **place)
-        return subprocess.run(command, capture_output=True, text=True, check=True, env=env, timeout=60).stdout.strip()
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=env, timeout=60)
+        return done.stdout.strip()
+
+    def url(self, name: str = "postgres") -> str:
+        """Return the address of one of its databases."""
+        return f"postgresql://{USER}:{self.password}@127.0.0.1:{self.port}/{name}"
+
+    def new_database(self, like: str = "template1") -> str:
+        """Make a copy of a database, by default of an empty one, and return its address."""
+        name = f"t{secrets.token_hex(6)}"
+        self.query(f"CREATE DATABASE {name} TEMPLATE {like}")
+        return self.url(name)
+
+    def _run(self, program: str, *words: object) -> None:
+        command = [str(self.programs / program), *map(str, words)]
+        done = subprocess.run(command, capture_output=True, text=True, cwd="/", env=environment(), **self._other_user)
+        assert done.returncode == 0, done.stderr
 
     @property
-    def _other_user(self) -> dict[str, object]:
+    def _other_user(self) -> dict[str, Any]:
         if os.geteuid() != 0:
             return {}
         return {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []}
@@ -120,10 +148,10 @@ def find_programs() -> Path | None:
 
 
 @contextlib.contextmanager
-def served(programs: Path) -> Iterator[PostgresServer]:
+def served(programs: Path, **settings: str) -> Iterator[PostgresServer]:
     """Run a server as long as the `with` block runs, in a folder whose name is short enough for a socket."""
     with tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True) as folder:
-        server = PostgresServer(programs, Path(folder))
+        server = PostgresServer(programs, Path(folder), settings=settings)
         server.make()
         server.start()
         try:

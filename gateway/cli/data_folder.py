@@ -1,4 +1,4 @@
-"""`backup`, `restore` and `demo-data`: a data folder as one file, brought back, or filled with a made-up day."""
+"""`backup`, `restore`, `db copy`, `demo-data`: all data in a file, brought back, moved, or a made-up day."""
 
 import argparse
 import shlex
@@ -26,6 +26,7 @@ from gateway.errors import SetupError
 from gateway.schema import encode
 from gateway.services import backup as backups
 from gateway.services.backup_revivals import Change, Revivals, opened
+from gateway.services.database_copy import copy_database
 from gateway.services.demo_data import DemoData, DemoReport
 
 DEFAULT_REQUESTS = 100_000
@@ -54,6 +55,7 @@ def _backup(options: argparse.Namespace, console: Console) -> int:
             store=gateway.store,
             audit=gateway.audit,
             clock=gateway.clock,
+            log=gateway.log,
             opener=partial(opened, clock=gateway.clock, ids=gateway.ids, log=gateway.log),
         )
         if options.json:
@@ -85,6 +87,11 @@ def _restore(options: argparse.Namespace, console: Console) -> int:
     config = load_settings(options)
     if config.data_dir == ":memory:":
         raise SetupError("there is nothing to restore to in :memory:, name a folder with --data-dir")
+    if config.has_server:
+        raise SetupError(
+            "a backup is restored into a data folder: run this without database_url, then `db copy --to` an empty "
+            "database"
+        )
     compose.make_data_dir(config.data_dir)
     clock = SystemClock()
     ids = SystemIds(clock)
@@ -108,6 +115,39 @@ def _restore(options: argparse.Namespace, console: Console) -> int:
     if done.aside:
         console.note(f"the database that was there is kept as {done.aside}")
     _print_revivals(done.revivals, config.data_dir, console)
+    return OK
+
+
+@command(
+    "db copy",
+    "Copy all data to another database, with every gateway stopped.",
+    "--from sqlite:/var/lib/gateway/gateway.db --to postgresql://gateway@db.example.com/gateway",
+    argument(
+        "--from", dest="source", required=True, metavar="ADDRESS", help="sqlite:/PATH or postgresql://USER@HOST/NAME"
+    ),
+    argument("--to", dest="target", required=True, metavar="ADDRESS", help="of an empty database"),
+    has_json=True,
+)
+def _copy(options: argparse.Namespace, console: Console) -> int:
+    config, clock = load_settings(options), SystemClock()
+    copied = anyio.run(
+        partial(
+            copy_database,
+            options.source,
+            options.target,
+            password_file=config.database_password_file,
+            clock=clock,
+            ids=SystemIds(clock),
+            log=make_log(config),
+            told=lambda name, rows: console.note(f"{name}: {rows} rows"),
+        )
+    )
+    if options.json:
+        console.print_json({"rows": dict(copied.rows), "events": copied.events})
+        return OK
+    total = sum(copied.rows.values())
+    console.print(f"copied {total} rows of {len(copied.rows)} tables; the chain of {copied.events} events is whole")
+    console.note("copy the file of the seal key to each host: GATEWAY_SEAL_KEY_FILE names it")
     return OK
 
 
@@ -182,4 +222,4 @@ def _demo_data(options: argparse.Namespace, console: Console) -> int:
     return OK
 
 
-COMMANDS = (_backup, _restore, _demo_data)
+COMMANDS = (_backup, _restore, _copy, _demo_data)

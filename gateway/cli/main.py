@@ -28,7 +28,7 @@ _FILES = {
     "rules_stored": ("rules",),
     "documents": ("audit", "report", "incidents"),
     "upkeep": ("trust-audit", "version", "doctor", "health", "docs", "openapi", "verify"),
-    "data_folder": ("backup", "restore", "demo-data"),
+    "data_folder": ("backup", "restore", "db", "demo-data"),
 }
 # What the commands of a noun are about, for `--help`.
 _NOUNS = {
@@ -47,6 +47,7 @@ _NOUNS = {
     "settings": "Settings, and those that can change at run time.",
     "outputs": "Event outputs: webhooks, syslog and files.",
     "rules": "Rules of the shield: check, test and compare them, and store your own.",
+    "db": "The database: move all data to another one.",
     "audit": "The audit log: verify its hash chain, export its events.",
 }
 

@@ -227,7 +227,8 @@ def serve_group(site: Site) -> int:
         return OK
     if keeper.is_stopping or first != OK:
         return OK if keeper.is_stopping else FAILED
-    group.shared = replace(group.shared, database=identify(compose.database_path(site.config)))
+    if not site.config.has_server:
+        group.shared = replace(group.shared, database=identify(compose.database_path(site.config)))
     ended = keeper.keep(
         site.config.workers,
         ready=lambda: site.console.note(site.ready),

@@ -158,8 +158,8 @@ class KeptText:
 
 
 def cut(text: str, *, direction: Direction, mode: Capture, days: int) -> CapturedText:
-    """Return a text in storable form: at most `MAX_CAPTURE_CHARS` long, with lone surrogates replaced."""
-    kept = text[:MAX_CAPTURE_CHARS].encode("utf-8", "replace").decode("utf-8")
+    """Return a text that any database stores: at most `MAX_CAPTURE_CHARS` long, lone surrogates and NUL replaced."""
+    kept = text[:MAX_CAPTURE_CHARS].encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
     return CapturedText(direction, mode, kept, len(text) > MAX_CAPTURE_CHARS, days)
 
 

@@ -90,8 +90,8 @@ def check_request(body: object, *, max_messages: int, raw: bytes | None = None, 
     if stream is not None and not isinstance(stream, bool):
         raise _wrong("stream", "true or false")
     model = body.get("model")
-    if not isinstance(model, str) or not 0 < len(model) <= MAX_MODEL_CHARS:
-        raise _wrong("model", f"a string of 1 to {MAX_MODEL_CHARS} characters")
+    if not isinstance(model, str) or not 0 < len(model) <= MAX_MODEL_CHARS or "\0" in model:
+        raise _wrong("model", f"a string of 1 to {MAX_MODEL_CHARS} characters without NUL")
     messages = body.get("messages")
     if not isinstance(messages, list) or not 0 < len(messages) <= max_messages:
         raise _wrong("messages", f"an array of 1 to {max_messages} messages")
@@ -106,6 +106,8 @@ def check_request(body: object, *, max_messages: int, raw: bytes | None = None, 
             whole[name] = int(value)  # 5.0 is an integer in JSON Schema, but not to every upstream
         else:
             _check_type(value, name, kind)
+    if "\0" in (body.get("user") or ""):
+        raise _wrong("user", "a string without NUL")
     if whole:
         body, raw = body | whole, None
     count = body.get("n")

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from gateway.auth.keyhash import hash_key, prefix_of
-from gateway.auth.ratelimit import Admission, RateExceeded
+from gateway.auth.ratelimit import Admission, Limiter, RateExceeded
 from gateway.clock import Clock
 from gateway.domain.keys import MAX_RATE_LIMIT, KeyRecord
 from gateway.domain.policies import DEFAULT_SHIELD_POLICY
@@ -30,7 +30,6 @@ from gateway.services.policies import Policies
 from gateway.services.refusals import KEY_REFUSED, RATE_EXCEEDED, SESSION_REFUSED, Refusals
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.followed_authority import Authority
-from gateway.store.rate_windows import RateWindows
 from gateway.store.store import Store
 
 _RECHECK_SECONDS = 1.0
@@ -55,7 +54,7 @@ class Authentication:
     store: Store
     clock: Clock
     audit: Audit
-    limiter: RateWindows
+    limiter: Limiter
     refusals: Refusals
     access: AccessGuard
     policies: Policies
@@ -99,7 +98,7 @@ class Authentication:
         limit = principal.rate_limit
         if limit is None:
             return _UNLIMITED
-        admission = self.limiter.admit(principal.id, limit, self.clock.monotonic_seconds())
+        admission = await self.limiter.count(principal.id, limit, self.clock)
         if not admission.admitted:
             raise self._refused(RateExceeded(admission), context, principal=principal)
         return admission

@@ -9,6 +9,7 @@ import os
 import zlib
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
+from typing import cast
 
 from anyio import to_thread
 
@@ -17,12 +18,15 @@ from gateway.clock import Clock, Ids
 from gateway.domain.audit import ChainHead, ChainReport
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import SetupError
+from gateway.log import Log
 from gateway.services.audit import Audit
 from gateway.services.backup_file import DATABASE, FORMAT, About, pack, sha256, unpack
 from gateway.services.backup_revivals import Opener, Revivals, present_in, settle
+from gateway.services.database_copy import copy_to_file
 from gateway.store import database_file
 from gateway.store.filelock import sync
 from gateway.store.migrations import schema_number
+from gateway.store.sqlite import SqliteDatabase
 from gateway.store.store import Store
 from gateway.strict_json import write_time
 
@@ -58,6 +62,7 @@ async def back_up(
     store: Store,
     audit: Audit,
     clock: Clock,
+    log: Log,
     opener: Opener,
 ) -> BackedUp:
     """Write a backup of the database as it is now to the new file `path` (0600).
@@ -76,7 +81,10 @@ async def back_up(
     try:
         with _scratch(path) as folder:
             copy, packed = f"{folder}/{DATABASE}", f"{folder}/backup"
-            await to_thread.run_sync(store.db.copy_to, copy)
+            if store.db.is_shared:
+                await copy_to_file(store.db, copy, clock=clock, log=log)
+            else:
+                await to_thread.run_sync(cast(SqliteDatabase, store.db).copy_to, copy)
             found = await _inspect(copy, opener)
             digest, size = await to_thread.run_sync(sha256, copy)
             about = About(
@@ -162,7 +170,7 @@ class _Inspected:
 async def _inspect(path: str, opener: Opener, about: About | None = None) -> _Inspected:
     """Open a copy, verify its chain, and compare the end of the chain with `about`."""
     async with opener(path) as (store, audit):
-        if not await to_thread.run_sync(store.db.is_whole):
+        if not await to_thread.run_sync(cast(SqliteDatabase, store.db).is_whole):
             raise SetupError("The copy of the database is damaged: its own check fails.")
         chain = await audit.verify()
         head = await store.db.read(lambda tx: store.audit.head(tx, store.instance_id))

@@ -14,6 +14,7 @@ import anyio
 from gateway.clock import Clock
 from gateway.domain.traffic_sums import DAY_MS, FIVE_MINUTES_MS, HOUR_MS, MINUTE_MS
 from gateway.services.audit import Audit
+from gateway.store import rate_grants
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 
@@ -49,6 +50,7 @@ class Retention:
         days = await store.db.read(self._days)
         before = now_at - days.traffic * DAY_MS if days.traffic else 0
         await self._repeat(lambda tx: store.captures.prune(tx, now_at=now_at, before=before, limit=BATCH_ROWS))
+        await self._store.db.write(rate_grants.prune)
         await self._prune_sums(now_at, days.traffic)
         if days.traffic:
             await self._repeat(lambda tx: store.traffic.prune(tx, before=before, limit=BATCH_ROWS))

@@ -29,11 +29,8 @@ ADD_SIGHTING = """
     INSERT INTO alert_sightings (alert_id, slot, request_id) VALUES (:alert_id, :slot, :request_id)
         ON CONFLICT (alert_id, slot) DO UPDATE SET request_id = excluded.request_id
 """
-# The newest active alert of the same agent and key, if it was seen lately.
-OF_WHO = f"""
-    WHERE key_prefix IS :key_prefix AND agent IS :agent AND {_IS_ACTIVE} AND last_seen_at >= :since
-    ORDER BY position DESC LIMIT 1
-"""
+# The newest active alert of somebody, if it was seen lately.
+OF_WHO = f"WHERE {{}} AND {_IS_ACTIVE} AND last_seen_at >= :since ORDER BY position DESC LIMIT 1"
 # An incident stands in lists as its newest alert.
 _IS_NEWEST = "position = (SELECT MAX(position) FROM alerts AS other WHERE other.incident = alerts.incident)"
 _HAS = "incident IN (SELECT incident FROM alerts WHERE {})"
@@ -68,7 +65,9 @@ class AlertRepository(PositionedTable[Alert]):
 
     def latest_of_who(self, tx: Transaction, alert: Alert, *, since_at: int) -> Alert | None:
         """Return the newest active alert of the same agent and key that was seen at or after `since_at`."""
-        return self.one(tx, OF_WHO, key_prefix=alert.key_prefix, agent=alert.agent, since=since_at)
+        who = {"key_prefix": alert.key_prefix, "agent": alert.agent}
+        is_same = " AND ".join(f"{name} IS NULL" if who[name] is None else f"{name} = :{name}" for name in who)
+        return self.one(tx, OF_WHO.format(is_same), since=since_at, **who)
 
     def incidents(self, tx: Transaction, wanted: IncidentFilter) -> Page[Alert]:
         """Return a page of incidents, each as its newest alert. A filter matches if any of its alerts does."""

@@ -1,8 +1,9 @@
 """The interface of a database, and a transaction of any. Holds no SQL and no driver."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast
 
 from gateway.errors import GatewayError, Overloaded
@@ -34,6 +35,15 @@ class Row(Protocol):
 
     def __getitem__(self, column: str, /) -> Any:
         """Return the value of a column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A table. columns: the names of all. key: of those that identify a row."""
+
+    name: str
+    columns: Sequence[str]
+    key: Sequence[str]
 
 
 class Transaction:
@@ -180,26 +190,11 @@ class Database(Protocol):
             StoreUnavailable: the database cannot be read.
         """
 
-    def read_now(self, work: Callable[[Transaction], T]) -> T:
-        """Run a small lookup in the calling thread.
-
-        Raises:
-            StoreUnavailable: the database cannot be read.
-        """
-
     def at_sync(self, call: Callable[[], None]) -> None:
         """Run `call` each time that all commits so far are on the disk, while no other process can write."""
 
-    def copy_to(self, target: str) -> None:
-        """Write a consistent, compact copy into a new file that only its owner may read. Blocks; writers go on.
+    def shapes(self, tx: Transaction) -> Sequence[Shape]:
+        """Return the tables of the schema."""
 
-        Raises:
-            FileExistsError: there is such a file. StoreUnavailable: the database cannot be read, or the disk is full.
-        """
-
-    def is_whole(self) -> bool:
-        """Check the structure of the whole database and return whether it is sound. Blocks.
-
-        Raises:
-            StoreUnavailable: the database cannot be read.
-        """
+    def settle_positions(self, tx: Transaction) -> None:
+        """Let positions count on after those of rows that were copied."""

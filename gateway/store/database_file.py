@@ -1,5 +1,6 @@
 """The file of a SQLite database: made for its owner alone, checked before each write, and replaced by a restore."""
 
+import glob
 import os
 import shutil
 from collections.abc import Iterator
@@ -31,8 +32,14 @@ class DatabaseFile:
 
         Raises:
             OSError: it cannot be made or changed. StoreUnavailable: it is not the file it has to be.
+            SetupError: an earlier build that was killed has left chats beside it, which only that build can commit.
         """
         if self._identity is None:
+            if left := glob.glob(glob.escape(self.path) + ".redo-*[0-9]"):
+                raise SetupError(
+                    f"{min(left)} may hold chats of an earlier build: start that build once, which commits them. "
+                    "To do without them, move the file away."
+                )
             os.makedirs(os.path.dirname(os.path.abspath(self.path)), mode=0o700, exist_ok=True)
             with suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

@@ -14,6 +14,8 @@ AUTHORITY = "authority"
 """The name of the number of transactions that changed authority, which is missing before the first one."""
 ORIGIN = "origin"
 """The name of the origin of the data in this database, which is missing for production."""
+COPYING = "copying"
+"""The name of how far a copy into this database is, which is missing once it is whole."""
 INSTANCE_ID = "instance_id"
 """The name of the id under which this database's gateway writes its audit chain."""
 

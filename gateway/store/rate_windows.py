@@ -21,6 +21,7 @@ import time
 from hashlib import blake2b
 
 from gateway.auth.ratelimit import WINDOW_SECONDS, Admission, seconds_left
+from gateway.clock import Clock
 from gateway.errors import SetupError
 from gateway.store.database import StoreUnavailable
 
@@ -51,6 +52,9 @@ class RateWindows:
         self._words = view.cast("Q")
         self._times = view.cast("d")
         self._descriptor = lock_file()
+
+    async def count(self, key_id: str, limit: int, clock: Clock) -> Admission:
+        return self.admit(key_id, limit, clock.monotonic_seconds())
 
     def admit(self, key_id: str, limit: int, now_seconds: float) -> Admission:
         """Admit a call of `key_id` or not: never more than `limit` in any 60 seconds, over all processes.

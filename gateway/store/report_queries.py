@@ -126,8 +126,9 @@ QUERIES: Mapping[str, Query] = {
     "by_key": _grouped("key", "key_prefix"),
     **{
         f"by_{name}": _grouped(name, name)
-        for name in ("verdict", "direction", "operation", "model", "provider", "agent", "status")
+        for name in ("verdict", "direction", "operation", "model", "provider", "agent")
     },
+    "by_status": _grouped("status", "CAST(status AS TEXT)"),
     **{
         f"blocked_by_{noun}": _blocked(noun, column)
         for noun, column in (("agent", "agent"), ("key", "key_prefix"), ("model", "model"))

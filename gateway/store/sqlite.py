@@ -24,7 +24,7 @@ from anyio import to_thread
 from gateway.clock import Clock
 from gateway.errors import Conflict, InvalidRequest, SetupError
 from gateway.log import Log
-from gateway.store.database import Params, StoreUnavailable, Transaction, UnreadableRow
+from gateway.store.database import Params, Shape, StoreUnavailable, Transaction, UnreadableRow
 from gateway.store.database_file import DatabaseFile, Identity, in_use
 from gateway.store.filelock import FileLock, sync
 from gateway.store.transaction import do_group
@@ -49,6 +49,11 @@ _WRITE_SETTINGS = (
     f"wal_autocheckpoint = {_CHECKPOINT_PAGES}",
     f"journal_size_limit = {_LOG_BYTES}",
 )
+_SHAPES = """
+    SELECT sqlite_master.name AS table_name, columns.name, columns.pk
+      FROM sqlite_master JOIN pragma_table_info(sqlite_master.name) AS columns
+     WHERE sqlite_master.type = 'table' AND sqlite_master.name NOT LIKE 'sqlite%'
+"""
 _UNAVAILABLE = {
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY,
     sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB,
@@ -117,14 +122,15 @@ class SqliteDatabase:
         limiter = self._quick_limiter if is_quick else self._limiter
         return await to_thread.run_sync(self._read, work, limiter=limiter)
 
-    def read_now(self, work: Callable[[Transaction], T]) -> T:
-        with self._reader() as connection:
-            return work(Transaction(partial(_run, connection), self._now_at))
-
     def at_sync(self, call: Callable[[], None]) -> None:
         self._on_sync = call
 
     def copy_to(self, target: str) -> None:
+        """Write a consistent, compact copy into a new file that only its owner may read. Blocks; writers go on.
+
+        Raises:
+            FileExistsError: there is such a file. StoreUnavailable: the database cannot be read, or the disk is full.
+        """
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         try:
             with self._reader() as connection:
@@ -134,7 +140,23 @@ class SqliteDatabase:
             os.unlink(target)
             raise
 
+    def shapes(self, tx: Transaction) -> Sequence[Shape]:
+        columns: dict[str, list[str]] = {}
+        keys: dict[str, list[tuple[int, str]]] = {}
+        for row in tx.query(_SHAPES):
+            columns.setdefault(row["table_name"], []).append(row["name"])
+            keys.setdefault(row["table_name"], []).append((row["pk"], row["name"]))
+        return [Shape(name, columns[name], [one for number, one in sorted(keys[name]) if number]) for name in columns]
+
+    def settle_positions(self, tx: Transaction) -> None:
+        """SQLite counts on from the highest."""
+
     def is_whole(self) -> bool:
+        """Check the structure of the whole database and return whether it is sound. Blocks.
+
+        Raises:
+            StoreUnavailable: the database cannot be read.
+        """
         with self._reader() as connection:
             return [tuple(row) for row in _run(connection, "PRAGMA quick_check(1)")] == [("ok",)]
 
@@ -240,9 +262,10 @@ class SqliteDatabase:
 
     def _transact(self, connection: sqlite3.Connection, group: Sequence[PendingWrite], is_durable: bool) -> None:
         _run(connection, f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
-        _run(connection, "BEGIN IMMEDIATE")
+        begin = partial(_run, connection, "BEGIN IMMEDIATE")
+        begin()
         try:
-            tx = do_group(partial(_run, connection), group, self._now_at)
+            tx = do_group(partial(_run, connection), group, begin, self._now_at)
             if is_durable and not self._is_synced:
                 # SQLite syncs a commit only if it writes a page: this writes the first, even if it stays the same.
                 _run(connection, f"PRAGMA application_id = {_APPLICATION_ID}")

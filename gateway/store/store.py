@@ -2,8 +2,9 @@
 
 import hmac
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import cast
 
 import anyio
 from anyio import to_thread
@@ -22,9 +23,10 @@ from gateway.store.generation import Generation
 from gateway.store.headfile import HeadFile
 from gateway.store.keyfile import KeyFile
 from gateway.store.keys import KeyRepository
-from gateway.store.meta import INSTANCE_ID, ORIGIN, SEAL_CHECK, MetaRepository
+from gateway.store.meta import COPYING, INSTANCE_ID, ORIGIN, SEAL_CHECK, MetaRepository
 from gateway.store.migrations import MIGRATIONS, migrate, prepare, schema_number
-from gateway.store.old_redo import commit_old_redo
+from gateway.store.postgres import PostgresDatabase
+from gateway.store.postgres_address import Address
 from gateway.store.sessions import SessionRepository, SignInFailureRepository
 from gateway.store.sqlite import MEMORY, SqliteDatabase
 from gateway.store.tables import (
@@ -120,14 +122,16 @@ async def open_store(
     ids: Ids,
     log: Log,
     identity: Identity | None = None,
+    address: Address | None = None,
     seal_key: str | None = None,
 ) -> Store:
     """Make or open the database at `path`, or in memory when it is ``:memory:``, and bring its schema up to date.
 
+    address: of the PostgreSQL server that has the database; then only what belongs to this host lies at `path`.
+
     Beside the file lie, with its name before them:
 
-    - ``-wal`` and ``-shm``: the database's own
-    - ``.lock`` and ``.lock.turn``: one writer at a time
+    - ``-wal`` and ``-shm``, ``.lock`` and ``.lock.turn``: the SQLite database's own, and one writer at a time
     - ``.generation``: counts changes of authority
     - ``.head``: the end of the audit chain
     - ``.provider-keys``: keys of providers that were typed in
@@ -141,24 +145,45 @@ async def open_store(
         SetupError: it cannot be used, is no database, another program's or a newer version's. Nothing was overwritten.
     """
     name = os.fspath(path)
-    db = SqliteDatabase(name, clock=clock, log=log, identity=identity)
-    await db.open()
+    db = await open_database(name, clock=clock, log=log, identity=identity, address=address)
     try:
-        await _bring_up_to_date(db, name, clock, log)
-        store = await to_thread.run_sync(Store, db, None if name == MEMORY else name, clock)
-        store.instance_id, store.node_id = await db.write(_settle(store, ids, log, seal_key))
-        of_instance = store.instance_id
-        await commit_old_redo(db, store.audit, store.traffic, instance_id=of_instance, path=name, log=log)
-    except StoreUnavailable as error:
-        await db.aclose()
-        raise SetupError(f"{error.message} The database is {name}.") from error
-    except OSError as error:
-        await db.aclose()
-        raise SetupError(f"A file beside {name} cannot be used ({error.strerror}).") from error
+        with _naming(name, address):
+            store = await to_thread.run_sync(Store, db, None if name == MEMORY else name, clock)
+            store.instance_id, store.node_id = await db.write(_settle(store, ids, log, seal_key))
     except BaseException:
         await db.aclose()
         raise
     return store
+
+
+async def open_database(
+    name: str, *, clock: Clock, log: Log, identity: Identity | None = None, address: Address | None = None
+) -> Database:
+    """Make or open only the database, and bring its schema up to date. Takes and raises what `open_store` does."""
+    db: Database
+    if address is None:
+        db = SqliteDatabase(name, clock=clock, log=log, identity=identity)
+    else:
+        db = PostgresDatabase(address, log=log)
+    await db.open()
+    try:
+        with _naming(name, address):
+            await _bring_up_to_date(db, name, clock, log)
+    except BaseException:
+        await db.aclose()
+        raise
+    return db
+
+
+@contextmanager
+def _naming(name: str, address: Address | None) -> Iterator[None]:
+    """Turn an error into one that says which database it is about."""
+    try:
+        yield
+    except StoreUnavailable as error:
+        raise SetupError(f"{error.message} The database is {address.shown if address else name}.") from error
+    except OSError as error:
+        raise SetupError(f"A file beside {name} cannot be used ({error.strerror}).") from error
 
 
 async def _bring_up_to_date(db: Database, name: str, clock: Clock, log: Log) -> None:
@@ -167,9 +192,9 @@ async def _bring_up_to_date(db: Database, name: str, clock: Clock, log: Log) -> 
     if have == len(MIGRATIONS):
         return
     now_at, copy = clock.now_at(), ""
-    if name != MEMORY and 0 < have < len(MIGRATIONS):
+    if name != MEMORY and 0 < have < len(MIGRATIONS) and not db.is_shared:
         copy = f"{name}.schema-{have}-{write_time(now_at).replace('-', '').replace(':', '')}"
-        await to_thread.run_sync(db.copy_to, copy)
+        await to_thread.run_sync(cast(SqliteDatabase, db).copy_to, copy)
         log.info("migration_backup", file=copy)
     try:
         await db.change(lambda tx: migrate(tx, now_at=now_at))
@@ -188,6 +213,8 @@ def _settle(store: Store, ids: Ids, log: Log, seal_key: str | None) -> Callable[
     """
 
     def work(tx: Transaction) -> tuple[str, str]:
+        if store.meta.get(tx, COPYING) is not None:
+            raise SetupError("A copy into this database was cut short: run `db copy` again.")
         instance_id = store.meta.get(tx, INSTANCE_ID)
         if instance_id is None:
             instance_id = ids.new("ins")

@@ -12,10 +12,12 @@ from gateway.store.database import Run, StoreUnavailable, Transaction
 from gateway.store.writer import PendingWrite
 
 
-def do_group(run: Run, group: Sequence[PendingWrite], now_at: Callable[[], int]) -> Transaction:
+def do_group(
+    run: Run, group: Sequence[PendingWrite], begin: Callable[[], object], now_at: Callable[[], int]
+) -> Transaction:
     """Run a group of writes in the open transaction, and return it with its calls for after the commit.
 
-    now_at: returns the clock of the database.
+    begin: opens a transaction again after a rollback. now_at: returns the clock of the database.
 
     Raises:
         StoreUnavailable: the whole group must be given up.
@@ -31,7 +33,7 @@ def do_group(run: Run, group: Sequence[PendingWrite], now_at: Callable[[], int])
         raise
     except BaseException:  # raised again below, by the write that it belongs to
         run("ROLLBACK")
-    run("BEGIN IMMEDIATE")
+    begin()
     tx = Transaction(run, now_at)
     for write in group:
         if not write.is_abandoned:

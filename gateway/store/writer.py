@@ -9,7 +9,7 @@ after `SYNC_SECONDS`, or by an empty one.
 
 If the disk refuses a group, its callers get an error. Writes without a caller stay in the queue and are retried. Until
 a retry succeeds, the writer accepts no more of them, so that memory stays bounded. If the disk hangs, only the thread
-waits for it: callers get an error after `WAIT_SECONDS`.
+waits for it: callers get an error after `wait_seconds`, by default `WAIT_SECONDS`.
 """
 
 import asyncio
@@ -65,9 +65,12 @@ class Writer:
     them stands. has_failed: the last group could not be written.
     """
 
-    def __init__(self, commit: Callable[[Sequence[PendingWrite], bool], None], log: Log) -> None:
+    def __init__(
+        self, commit: Callable[[Sequence[PendingWrite], bool], None], log: Log, *, wait_seconds: float | None = None
+    ) -> None:
         self._commit = commit
         self._log = log
+        self._wait_seconds = WAIT_SECONDS if wait_seconds is None else wait_seconds
         self._loop: asyncio.AbstractEventLoop
         self._changed = threading.Condition()  # guards the five below
         self._queue: list[PendingWrite] = []
@@ -96,7 +99,7 @@ class Writer:
     async def write(self, work: Callable[[Transaction], Any], *, is_durable: bool) -> Any:
         write = PendingWrite(fenced(work), is_durable=is_durable, future=self._loop.create_future())
         self._put(write)
-        timer = self._loop.call_later(WAIT_SECONDS, write.give_up)
+        timer = self._loop.call_later(self._wait_seconds, write.give_up)
         try:
             assert write.future is not None
             return await write.future

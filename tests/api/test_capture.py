@@ -76,6 +76,7 @@ async def stored(site: Site, folder: Path) -> bytes:
 
 
 @pytest.mark.parametrize("fields", [{}, {"capture": "none", "capture_days": 300}])
+@pytest.mark.sqlite
 async def test_without_capture_nothing_of_a_text_is_anywhere(
     site: Site, tmp_path: Path, fields: dict[str, object]
 ) -> None:
@@ -101,6 +102,7 @@ async def test_full_keeps_a_scanned_text_as_it_was_for_as_long_as_the_policy_say
     assert read_time_ms(one["expires_at"]) - read_time_ms(row["occurred_at"]) == 3 * DAY_MS
 
 
+@pytest.mark.sqlite
 async def test_redacted_keeps_words_and_no_match_of_any_rule(site: Site, tmp_path: Path) -> None:
     key = await keyed(site, capture="redacted")
     await site.scan(key, f"{WORDS} {NUMBER} and again {NUMBER}, {ATTACK}")

@@ -150,6 +150,7 @@ async def test_the_holds_of_a_dead_host_are_released_by_one_by_the_clock_of_the_
     made = await first.ask("POST", "/api/budgets", {"limit": 1000, "unit": "tokens"})
     assert made["status_code"] == 201, made
     spending = first.gateway.spending
+    await first.gateway.store.authority.follow()
     assert spending.any()
     await spending.reserve(Reservation("req_1", Usage(10, None)), [made["data"]["id"]])
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import anyio
+import pytest
 from open_site import ATTACK, Site, open_site
 
 KILLED_AFTER_THE_COMMIT = """
@@ -29,6 +30,7 @@ async def outcome(site: Site, key: str, content: str) -> int:
     return int((await site.chat(key, content))["status"])
 
 
+@pytest.mark.sqlite
 async def test_what_a_killed_command_changed_holds_for_keys_in_use_within_seconds(tmp_path: Path) -> None:
     async with (
         open_site(tmp_path, data_dir=str(tmp_path / "data")) as site,

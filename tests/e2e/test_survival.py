@@ -196,7 +196,9 @@ def test_a_database_that_breaks_while_it_is_used_is_503_and_is_left_for_whoever_
     assert not any("Traceback" in line for line in served.process.lines)
     left = digests(data_dir)
     assert "database" in refused_start(archive, data_dir)
-    assert digests(data_dir) == left
+    assert database.stat().st_ino == place, "another was put in its place"
+    if "gateway.db-wal" not in left:  # a log that the end could not bring into the file is brought in by the start
+        assert digests(data_dir) == left
 
 
 @pytest.mark.skipif(not may_mount(), reason="mount namespaces need root's rights here")

@@ -28,7 +28,7 @@ LIMITS = {
     "import circles": (0, 0),
     "imports from above": (0, 0),
     "files on private structures": (1, 1),
-    "lines of tests": (47_500, 34_000),
+    "lines of tests": (48_000, 34_000),
 }
 CEILINGS = {name: ceiling for name, (ceiling, _) in LIMITS.items()}
 # Private to CPython or asyncio although they stand as plain attributes of objects.

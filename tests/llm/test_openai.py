@@ -184,6 +184,8 @@ def test_no_word_of_the_dialect_says_anything() -> None:
         (body(model=5), "model"),
         (body(model=""), "model"),
         (body(model="m" * 257), "model"),
+        (body(model="m\0n"), "model"),
+        (body(user="u\0"), "user"),
         ({"model": "m"}, "messages"),
         (body(messages="hi"), "messages"),
         (body(messages=[]), "messages"),

@@ -141,6 +141,7 @@ async def test_an_empty_chain_is_whole(house: House) -> None:
         ("UPDATE audit_heads SET seq = 1100", 1204),
     ],
 )
+@pytest.mark.sqlite
 async def test_a_change_of_the_past_is_found_where_it_is(house: House, sql: str, broken_seq: int) -> None:
     await house.filled(1203)
     await house.store.aclose()
@@ -151,6 +152,7 @@ async def test_a_change_of_the_past_is_found_where_it_is(house: House, sql: str,
     assert report.reason
 
 
+@pytest.mark.sqlite
 async def test_an_end_that_was_cut_off_with_all_its_traces_in_the_database_is_found(house: House) -> None:
     await house.filled(20)
     await house.store.aclose()
@@ -168,6 +170,7 @@ async def test_an_end_that_was_cut_off_with_all_its_traces_in_the_database_is_fo
     assert (report.ok, report.first_broken_seq) == (False, 20)
 
 
+@pytest.mark.sqlite
 async def test_a_database_that_was_replaced_by_an_empty_one_is_found(house: House) -> None:
     await house.filled(5)
     await house.store.aclose()
@@ -194,6 +197,7 @@ async def test_the_chain_goes_on_after_reopening(house: House) -> None:
     assert await audit.verify() == ChainReport(ok=True, events=10)
 
 
+@pytest.mark.sqlite
 async def test_an_event_that_cannot_be_written_refuses_the_action(house: House) -> None:
     audit = await house.filled(5)
     big: dict[str, Any] = {"text": ["x" * 4000] * 100}

@@ -69,6 +69,7 @@ async def chain() -> AsyncIterator[Chain]:
 
 
 @pytest.mark.parametrize("column", CHECKED_EVENTS.columns)
+@pytest.mark.sqlite
 async def test_a_flipped_bit_in_any_byte_of_any_row_is_found(chain: Chain, column: str) -> None:
     missed = []
     for row in await chain.query(f"SELECT position, {column} AS value FROM audit_events"):

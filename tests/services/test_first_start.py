@@ -144,6 +144,7 @@ async def test_what_was_shown_on_a_terminal_is_nowhere(tmp_path: Path) -> None:
         assert not [name for name in os.listdir(tmp_path) if name.startswith(FILE)]
 
 
+@pytest.mark.sqlite
 async def test_a_start_that_is_killed_at_any_time_leaves_the_next_one_with_credentials_that_fit(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "gateway", "serve", "--port", "0", "--data-dir", str(tmp_path)]
     for number in range(6):

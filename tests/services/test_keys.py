@@ -320,6 +320,7 @@ async def test_nobody_grants_scopes_they_do_not_hold(house: House) -> None:
     await house.keys.revoke(CLERK, broad.id, CONTEXT)
 
 
+@pytest.mark.sqlite
 async def test_ten_thousand_keys_cost_a_request_what_one_does(house: House) -> None:
     created = await house.keys.create(CLI, NEW, CONTEXT)
 

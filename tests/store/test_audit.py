@@ -197,6 +197,7 @@ async def test_what_a_group_held_goes_with_its_commit_and_does_not_wait_for_the_
 
 
 @pytest.mark.parametrize("column", USUAL)
+@pytest.mark.sqlite
 async def test_what_is_unlike_most_events_is_found_by_an_index_and_what_is_like_them_all_the_same(
     store: Store, column: str
 ) -> None:

@@ -70,6 +70,7 @@ async def test_a_use_is_first_once_and_never_goes_back(store: Store) -> None:
 
 
 @pytest.mark.parametrize("statement", [BY_DIGEST, "WHERE id = :id", MARK_USED, REVOKE])
+@pytest.mark.sqlite
 async def test_among_any_number_of_keys_one_is_found_by_an_index(store: Store, statement: str) -> None:
     """So that a request costs the same with ten thousand keys as with one."""
     values = dict.fromkeys(("digest", "prefix", "id", "now_at", "revoked_at"), "x")

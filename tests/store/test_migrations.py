@@ -11,6 +11,8 @@ from gateway.store import migrations, store, writer
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.migrations import MIGRATIONS, migrate, schema_number
 
+pytestmark = pytest.mark.sqlite
+
 
 def test_migrations_are_numbered_without_gaps() -> None:
     folder = Path(migrations.__file__).parent / "migrations"

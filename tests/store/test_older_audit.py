@@ -13,6 +13,8 @@ from gateway.compose import open_gateway
 from gateway.log import Log
 from gateway.settings import Settings
 
+pytestmark = pytest.mark.sqlite
+
 DUMP = Path(__file__).resolve().parents[1] / "fixtures" / "audit_of_version_20.sql"
 EVENTS = 11
 

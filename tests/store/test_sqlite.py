@@ -84,6 +84,7 @@ def full_disk(path: str) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+@pytest.mark.sqlite
 async def test_the_folder_and_the_files_are_for_their_owner_alone(place: Any) -> None:
     store = await place.open()
     folder = Path(place.path).parent
@@ -94,6 +95,7 @@ async def test_the_folder_and_the_files_are_for_their_owner_alone(place: Any) ->
     await store.aclose()
 
 
+@pytest.mark.sqlite
 async def test_an_old_file_that_others_may_read_is_closed_to_them(place: Any) -> None:
     await (await place.open()).aclose()
     os.chmod(place.path, 0o644)
@@ -114,6 +116,7 @@ async def test_what_was_written_is_there_after_reopening(place: Any) -> None:
 @pytest.mark.parametrize(
     "content", [b"x", b"not a database at all, but somebody's notes\n" * 100, b"SQLite format 2\0" * 64]
 )
+@pytest.mark.sqlite
 async def test_a_file_that_is_no_database_is_refused_and_left_alone(place: Any, content: bytes) -> None:
     put(place.path, content)
     with pytest.raises(SetupError, match="not a database"):
@@ -121,6 +124,7 @@ async def test_a_file_that_is_no_database_is_refused_and_left_alone(place: Any, 
     assert content_of(place.path) == content
 
 
+@pytest.mark.sqlite
 async def test_a_damaged_database_is_refused_and_left_alone(place: Any) -> None:
     content = b"SQLite format 3\0" + b"\xff" * 5000
     put(place.path, content)
@@ -129,6 +133,7 @@ async def test_a_damaged_database_is_refused_and_left_alone(place: Any) -> None:
     assert content_of(place.path) == content
 
 
+@pytest.mark.sqlite
 async def test_the_database_of_another_program_is_refused_and_left_alone(place: Any) -> None:
     before = put_songs(place.path)
     with pytest.raises(SetupError, match="another program"):
@@ -148,6 +153,22 @@ async def test_a_newer_schema_is_refused_in_one_sentence(place: Any) -> None:
     assert refusal.value.message.count(".") == 1
 
 
+@pytest.mark.sqlite
+async def test_chats_that_an_earlier_build_left_beside_the_database_refuse_the_start(place: Any) -> None:
+    store = await place.open()
+    await store.aclose()
+    left = f"{place.path}.redo-0"
+    put(left, b"a chat\n")
+    before = content_of(place.path)
+    with pytest.raises(SetupError, match=r"redo-0 may hold chats .* start that build once"):
+        await place.open()
+    assert (content_of(left), content_of(place.path)) == (b"a chat\n", before)
+    os.rename(left, f"{left}.unread")  # so a build names what it could not commit
+    store = await place.open()
+    await store.aclose()
+
+
+@pytest.mark.sqlite
 async def test_a_path_that_cannot_be_is_refused_with_the_reason(place: Any, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     place.path = str(tmp_path / "file" / "gateway.db")
@@ -175,6 +196,7 @@ async def test_readers_see_what_is_committed_and_nothing_else(store: Store) -> N
     assert await store.db.read(names) == ["a"]
 
 
+@pytest.mark.sqlite
 async def test_a_reader_cannot_write(place: Any) -> None:
     store = await place.open()
     with pytest.raises(StoreUnavailable, match="readonly"):
@@ -371,6 +393,7 @@ async def test_the_work_of_a_cancelled_caller_is_still_done(store: Store) -> Non
     assert await store.db.read(names) == ["a", "b"]
 
 
+@pytest.mark.sqlite
 async def test_a_full_disk_refuses_writes_until_there_is_room(place: Any) -> None:
     store = await place.open()
     with full_disk(place.path):
@@ -384,6 +407,7 @@ async def test_a_full_disk_refuses_writes_until_there_is_room(place: Any) -> Non
     await store.aclose()
 
 
+@pytest.mark.sqlite
 async def test_writes_behind_survive_a_full_disk_and_no_more_are_taken_meanwhile(
     place: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -438,6 +462,7 @@ async def test_two_gateways_on_one_file_take_turns(place: Any) -> None:
     await two.aclose()
 
 
+@pytest.mark.sqlite
 async def test_a_database_file_that_is_gone_or_replaced_takes_nothing(place: Any) -> None:
     store = await place.open()
     await store.db.write(setter("a"))
@@ -453,6 +478,7 @@ async def test_a_database_file_that_is_gone_or_replaced_takes_nothing(place: Any
     await store.aclose()
 
 
+@pytest.mark.sqlite
 async def test_a_folder_that_is_gone_takes_nothing(place: Any) -> None:
     store = await place.open()
     folder = os.path.dirname(place.path)
@@ -465,6 +491,7 @@ async def test_a_folder_that_is_gone_takes_nothing(place: Any) -> None:
     await store.aclose()
 
 
+@pytest.mark.sqlite
 async def test_a_mistake_in_a_statement_is_raised_as_it_is_and_harms_no_other(store: Store) -> None:
     with pytest.raises(sqlite3.OperationalError, match="no such table"):
         await store.db.write(lambda tx: tx.execute("DELETE FROM nowhere"))
@@ -474,6 +501,7 @@ async def test_a_mistake_in_a_statement_is_raised_as_it_is_and_harms_no_other(st
     assert await store.db.read(names) == ["a"]
 
 
+@pytest.mark.sqlite
 async def test_a_lock_file_that_cannot_be_made_takes_nothing(place: Any) -> None:
     store = await place.open()
     os.unlink(place.path + ".lock")
@@ -494,6 +522,7 @@ async def test_a_broken_file_beside_the_database_refuses_the_start(place: Any) -
         await place.open()
 
 
+@pytest.mark.sqlite
 async def test_a_removed_lock_file_is_made_again(place: Any) -> None:
     store = await place.open()
     os.unlink(place.path + ".lock")
@@ -523,6 +552,7 @@ anyio.run(main)
 """
 
 
+@pytest.mark.sqlite
 async def test_two_processes_append_to_one_chain(place: Any) -> None:
     async def run(name: str) -> None:
         await anyio.run_process([sys.executable, "-c", WRITE_MANY, place.path, name], cwd=ROOT, stderr=subprocess.PIPE)

@@ -19,6 +19,8 @@ from gateway.store.filelock import FileLock
 from gateway.store.headfile import HeadFile
 from gateway.store.store import Store
 
+pytestmark = pytest.mark.sqlite
+
 FULL, NORMAL = 2, 1  # FULL syncs the log at each commit, NORMAL only now and then
 
 

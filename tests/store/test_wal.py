@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 from anyio import to_thread
 
 from gateway.clock import SystemClock, SystemIds
 from gateway.services.audit import Audit
 from gateway.store.database import Transaction
 from gateway.store.store import Store
+
+pytestmark = pytest.mark.sqlite
 
 
 def content(path: str) -> bytes:
