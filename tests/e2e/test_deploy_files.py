@@ -75,7 +75,9 @@ def test_caddy_takes_its_file() -> None:
     assert subprocess.run(command).returncode == 0
 
 
-@pytest.mark.parametrize("file", ["compose.yaml", "kubernetes/gateway.yaml", "Containerfile"])
+@pytest.mark.parametrize(
+    "file", ["compose.yaml", "kubernetes/gateway.yaml", "kubernetes/many-hosts.yaml", "Containerfile"]
+)
 def test_every_variable_of_a_deployment_is_a_setting(file: str) -> None:
     text = (DEPLOY / file).read_text("utf-8")
     named = set(re.findall(r"^\s+([A-Z]+_[A-Z_]+):|name: ([A-Z]+_[A-Z_]+)[,\n]|\b(\w+)=\S+\s", text, re.MULTILINE))
