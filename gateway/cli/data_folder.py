@@ -2,7 +2,11 @@
 
 import argparse
 import shlex
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
+from tempfile import TemporaryDirectory
 
 import anyio
 
@@ -26,8 +30,10 @@ from gateway.errors import SetupError
 from gateway.schema import encode
 from gateway.services import backup as backups
 from gateway.services.backup_revivals import Change, Revivals, opened
-from gateway.services.database_copy import copy_database
+from gateway.services.database_copy import Copied, copy_database
 from gateway.services.demo_data import DemoData, DemoReport
+from gateway.settings import Settings
+from gateway.store.postgres_address import Address
 
 DEFAULT_REQUESTS = 100_000
 MOST_REQUESTS = 10_000_000
@@ -87,26 +93,19 @@ def _restore(options: argparse.Namespace, console: Console) -> int:
     config = load_settings(options)
     if config.data_dir == ":memory:":
         raise SetupError("there is nothing to restore to in :memory:, name a folder with --data-dir")
-    if config.has_server:
-        raise SetupError(
-            "a backup is restored into a data folder: run this without database_url, then `db copy --to` an empty "
-            "database"
-        )
+    if config.has_server and (options.force or options.revoke_newer):
+        raise SetupError("--force and --revoke-newer are for a data folder: database_url has to name an empty database")
     compose.make_data_dir(config.data_dir)
-    clock = SystemClock()
-    ids = SystemIds(clock)
-    restore = partial(
-        backups.restore,
-        local("cli"),
-        options.file,
-        compose.database_path(config),
-        force=options.force,
-        revoke_newer=options.revoke_newer,
-        clock=clock,
-        ids=ids,
-        opener=partial(opened, clock=clock, ids=ids, log=make_log(config)),
-    )
-    done = anyio.run(restore)
+    with ExitStack() as stack:
+        path = compose.database_path(config)
+        if config.has_server:
+            folder = stack.enter_context(TemporaryDirectory(prefix=".restore_", dir=config.data_dir))
+            path = f"{folder}/{compose.DATABASE}"
+        done = _restored(options, config, path)
+        if config.has_server:
+            server = str(config.database_url)
+            _copied(config, f"sqlite:{path}", server)
+            done = replace(done, path=Address.parse(server, password_file=config.database_password_file).shown)
     if options.json:
         about = {"database": done.path, "events": done.events, "replaced": done.aside}
         console.print_json(about | {"revived": done.revivals.shown()})
@@ -116,6 +115,41 @@ def _restore(options: argparse.Namespace, console: Console) -> int:
         console.note(f"the database that was there is kept as {done.aside}")
     _print_revivals(done.revivals, config.data_dir, console)
     return OK
+
+
+def _restored(options: argparse.Namespace, config: Settings, path: str) -> backups.Restored:
+    """Restore the backup into the SQLite database at `path`."""
+    clock = SystemClock()
+    ids = SystemIds(clock)
+    restore = partial(
+        backups.restore,
+        local("cli"),
+        options.file,
+        path,
+        force=options.force,
+        revoke_newer=options.revoke_newer,
+        clock=clock,
+        ids=ids,
+        opener=partial(opened, clock=clock, ids=ids, log=make_log(config)),
+    )
+    return anyio.run(restore)
+
+
+def _copied(
+    config: Settings, source: str, target: str, told: Callable[[str, int], None] = lambda name, rows: None
+) -> Copied:
+    clock = SystemClock()
+    copy = partial(
+        copy_database,
+        source,
+        target,
+        password_file=config.database_password_file,
+        clock=clock,
+        ids=SystemIds(clock),
+        log=make_log(config),
+        told=told,
+    )
+    return anyio.run(copy)
 
 
 @command(
@@ -129,19 +163,10 @@ def _restore(options: argparse.Namespace, console: Console) -> int:
     has_json=True,
 )
 def _copy(options: argparse.Namespace, console: Console) -> int:
-    config, clock = load_settings(options), SystemClock()
-    copied = anyio.run(
-        partial(
-            copy_database,
-            options.source,
-            options.target,
-            password_file=config.database_password_file,
-            clock=clock,
-            ids=SystemIds(clock),
-            log=make_log(config),
-            told=lambda name, rows: console.note(f"{name}: {rows} rows"),
-        )
-    )
+    def told(name: str, rows: int) -> None:
+        console.note(f"{name}: {rows} rows")
+
+    copied = _copied(load_settings(options), options.source, options.target, told)
     if options.json:
         console.print_json({"rows": dict(copied.rows), "events": copied.events})
         return OK

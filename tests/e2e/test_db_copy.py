@@ -106,3 +106,12 @@ def test_a_gateway_goes_on_where_the_copied_rows_end_and_is_backed_up(
     restored = command("restore", backup, "--data-dir", tmp_path / "restored")
     assert restored.returncode == 0, restored.stderr
     assert "later" in command("keys", "list", "--data-dir", tmp_path / "restored").stdout
+    seal = str(tmp_path / "host" / "gateway.db.seal")
+    other = {"GATEWAY_DATABASE_URL": postgres.new_database(), "GATEWAY_SEAL_KEY_FILE": seal}
+    on_server = command("restore", backup, "--data-dir", tmp_path / "other", **other)
+    assert on_server.returncode == 0, on_server.stderr
+    assert postgres.password not in on_server.stdout + on_server.stderr
+    assert "later" in command("keys", "list", "--data-dir", tmp_path / "other", **other).stdout
+    assert command("audit", "verify", "--data-dir", tmp_path / "other", **other).returncode == 0
+    again = command("restore", backup, "--data-dir", tmp_path / "other", **other)
+    assert (again.returncode, "name an empty database" in again.stderr) == (2, True)
