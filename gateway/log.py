@@ -43,7 +43,8 @@ class Log:
         """
         if error is not None:
             frames = list(traceback.walk_tb(error.__traceback__))[-6:]
-            where = [f"{frame.f_code.co_filename.rpartition('gateway/')[2]}:{line}" for frame, line in frames]
+            places = [(frame.f_code.co_filename.rpartition("gateway/"), line) for frame, line in frames]
+            where = [f"{name if is_ours else name.rpartition('/')[2]}:{line}" for (_, is_ours, name), line in places]
             fields = fields | {"error": type(error).__name__, "where": where}
         self._write("error", event, fields)
 
