@@ -70,7 +70,7 @@ class Writer:
     ) -> None:
         self._commit = commit
         self._log = log
-        self._wait_seconds = WAIT_SECONDS if wait_seconds is None else wait_seconds
+        self._wait_seconds = wait_seconds
         self._loop: asyncio.AbstractEventLoop
         self._changed = threading.Condition()  # guards the five below
         self._queue: list[PendingWrite] = []
@@ -99,7 +99,7 @@ class Writer:
     async def write(self, work: Callable[[Transaction], Any], *, is_durable: bool) -> Any:
         write = PendingWrite(fenced(work), is_durable=is_durable, future=self._loop.create_future())
         self._put(write)
-        timer = self._loop.call_later(self._wait_seconds, write.give_up)
+        timer = self._loop.call_later(self._wait_seconds or WAIT_SECONDS, write.give_up)
         try:
             assert write.future is not None
             return await write.future
