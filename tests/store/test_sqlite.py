@@ -7,13 +7,14 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from gateway.domain.audit import AuditEvent, ChainHead
 from gateway.errors import Conflict, InvalidRequest, SetupError
@@ -62,12 +63,18 @@ def note(groups: list[Transaction], name: str) -> Any:
     return work
 
 
-@contextmanager
-def held(store: Store) -> Iterator[threading.Event]:
-    """Keep the writer busy until the event is set."""
-    go = threading.Event()
+@asynccontextmanager
+async def held(store: Store) -> AsyncIterator[threading.Event]:
+    """Keep the writer busy, from the beginning of the block on, until the event is set."""
+    begun, go = threading.Event(), threading.Event()
+
+    def work(tx: Transaction) -> None:
+        begun.set()
+        go.wait(10)
+
     try:
-        store.db.write_behind(lambda tx: go.wait(10))
+        store.db.write_behind(work)
+        await to_thread.run_sync(begun.wait, 10)
         yield go
     finally:
         go.set()
@@ -214,7 +221,7 @@ async def test_writes_that_wait_together_are_committed_together(store: Store) ->
 
         await store.db.write(work)
 
-    with held(store) as go:
+    async with held(store) as go:
         async with anyio.create_task_group() as tasks:
             for number in range(40):
                 tasks.start_soon(write, number)
@@ -236,7 +243,7 @@ async def test_a_caller_who_is_alone_does_not_wait_for_others(store: Store, monk
 async def test_callers_who_come_back_are_committed_together(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "CALLERS_SECONDS", 60.0)
     groups: list[Transaction] = []
-    with anyio.fail_after(30), held(store) as go:
+    async with held(store) as go:
         for number in range(3):
             async with anyio.create_task_group() as tasks:
                 for letter in "abc":
@@ -263,7 +270,7 @@ async def test_an_exception_takes_back_its_own_work_alone(store: Store) -> None:
         except LookupError as error:
             errors.append(str(error))
 
-    with held(store) as go:
+    async with held(store) as go:
         async with anyio.create_task_group() as tasks:
             for number in (1, 2, 3, 4):
                 tasks.start_soon(write, number)
@@ -289,7 +296,7 @@ async def test_a_statement_that_is_defer_and_conflicts_takes_back_its_own_event_
         except Conflict:
             errors.append(number)
 
-    with held(store) as go:
+    async with held(store) as go:
         async with anyio.create_task_group() as tasks:
             for number, name in enumerate("abac"):
                 tasks.start_soon(write, number, name)
@@ -349,7 +356,7 @@ async def test_a_write_that_waits_too_long_is_refused_and_never_done(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "WAIT_SECONDS", 0.01)
-    with held(store) as go:
+    async with held(store) as go:
         with pytest.raises(StoreUnavailable, match="in time"):
             await store.db.write(setter("late"))
         go.set()
@@ -371,7 +378,7 @@ async def test_writes_that_wait_behind_others_are_refused_as_well(
         except StoreUnavailable:
             refused.append(name)
 
-    with held(store) as go:
+    async with held(store) as go:
         async with anyio.create_task_group() as tasks:
             for name in "abc":
                 tasks.start_soon(write, name)
@@ -383,7 +390,7 @@ async def test_writes_that_wait_behind_others_are_refused_as_well(
 
 
 async def test_the_work_of_a_cancelled_caller_is_still_done(store: Store) -> None:
-    with held(store) as go:
+    async with held(store) as go:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(store.db.write, setter("a"))
             await anyio.wait_all_tasks_blocked()
