@@ -4,8 +4,8 @@ Only keys that exist are cached, by their SHA-256, so wrong keys take no memory.
 authority, and each key in it for a second: then it is read again.
 """
 
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from gateway.auth.keyhash import hash_key, prefix_of
@@ -15,6 +15,7 @@ from gateway.domain.keys import MAX_RATE_LIMIT, KeyRecord
 from gateway.domain.policies import DEFAULT_SHIELD_POLICY
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.errors import (
+    AuditUnavailable,
     GatewayError,
     InsufficientScope,
     InvalidApiKey,
@@ -70,7 +71,7 @@ class Authentication:
             MissingApiKey, InvalidApiKey: no key, a malformed key, or an unknown key.
             KeyRevoked, KeyExpired: the key is no longer valid. EntryDenied: the access list refuses key or address.
             PermissionDenied: the policy of the key does not exist.
-            AuditUnavailable: the key's first use could not be recorded. StoreUnavailable: it could not be looked up.
+            AuditUnavailable: the key could not be looked up, or its first use not be recorded.
         """
         if not credential:
             missing = "Send an API key in X-Service-Key, x-api-key, api-key or as Authorization: Bearer."
@@ -79,7 +80,8 @@ class Authentication:
             digest = hash_key(credential)
         except InvalidApiKey as bad_form:
             raise self._refused(bad_form, context) from None
-        cached = await self._find(digest)
+        with _nothing_done():
+            cached = await self._find(digest)
         if cached is None:
             raise self._refused(InvalidApiKey("The API key is not valid."), context, key_prefix=prefix_of(credential))
         now_at = self.clock.now_at()
@@ -94,11 +96,12 @@ class Authentication:
         return cached.principal
 
     async def admit(self, principal: Principal, context: RequestContext | None = None) -> Admission:
-        """Count a request against the rate window of `principal`. Raises RateExceeded if the window is full."""
+        """Count a request against the rate window of `principal`. Raises RateExceeded or AuditUnavailable."""
         limit = principal.rate_limit
         if limit is None:
             return _UNLIMITED
-        admission = await self.limiter.count(principal.id, limit, self.clock)
+        with _nothing_done():
+            admission = await self.limiter.count(principal.id, limit, self.clock)
         if not admission.admitted:
             raise self._refused(RateExceeded(admission), context, principal=principal)
         return admission
@@ -192,3 +195,13 @@ def _lacking(needs: Scope | Permission) -> GatewayError:
     if isinstance(needs, Scope):
         return InsufficientScope(f"The API key lacks the scope {needs.value}.")
     return PermissionDenied(f"This needs the permission {needs.value}.")
+
+
+@contextmanager
+def _nothing_done() -> Iterator[None]:
+    """Refuse as what cannot be recorded is refused, when the database does not answer even before."""
+    try:
+        yield
+    except StoreUnavailable as error:
+        message = "The database does not answer, so nothing was decided or recorded."
+        raise AuditUnavailable(message, retry_after_seconds=error.retry_after_seconds) from error

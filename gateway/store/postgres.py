@@ -90,9 +90,7 @@ class PostgresDatabase:
         self._process = SystemIds(self._clock).random_bytes(8).hex()
         self._try_at_seconds = 0.0  # not before that, a new link is tried
         self._group = 0  # how many groups this process has begun
-        self._doubt: tuple[int, Sequence[PendingWrite]] | None = (
-            None  # a commit of which nobody knows whether it stands
-        )
+        self._doubt: tuple[int, Sequence[PendingWrite]] | None = None  # of which nobody knows whether it is committed
         self._lock = threading.Lock()  # whoever holds it may use the link that writes
         self._link: Link | None = None
         self._idle: deque[Link] = deque()  # that read
@@ -174,7 +172,7 @@ class PostgresDatabase:
             raise
         except StoreUnavailable as error:
             self._drop()
-            raise SetupError(f"The database {shown} cannot be used: {error.message}") from error
+            raise SetupError(f"The database {shown} cannot be used: {error.__cause__ or error}") from error
 
     def _close(self) -> bool:
         has_ended = self._writer.join()
@@ -285,9 +283,10 @@ class PostgresDatabase:
                 return Link(self._address, self._address.password())
         except (StoreUnavailable, SetupError) as error:
             self._try_at_seconds = self._clock.monotonic_seconds() + _PAUSE_SECONDS
-            if self._state == "new" or isinstance(error, StoreUnavailable):
+            if self._state == "new":
                 raise
-            raise Lost(error.message, retry_after_seconds=1) from error  # what was right at the start may be so again
+            self._log.warning("database_unreachable", reason=str(error.__cause__ or error))
+            raise Lost("The database cannot be reached.", retry_after_seconds=1) from error
 
     # Read.
 

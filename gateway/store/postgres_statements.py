@@ -77,11 +77,11 @@ class _Cursor:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise what errors of the link and of the server mean to callers."""
+    """Raise what errors of the link and of the server mean to callers, who do not learn where the database is."""
     try:
         yield
     except LinkLost as error:
-        raise Lost(f"The database cannot be used now: {error}", retry_after_seconds=_RETRY_SECONDS) from error
+        raise Lost("The database cannot be reached.", retry_after_seconds=_RETRY_SECONDS) from error
     except ServerError as error:
         raise _meaning(error) from error
     except ValueError as error:

@@ -10,6 +10,7 @@ from entrance import open_entrance
 from gateway.clock import SystemClock, SystemIds
 from gateway.domain.access_list import EntryType, ListName
 from gateway.domain.principals import Principal, RequestContext, Scope, local
+from gateway.errors import AuditUnavailable
 from gateway.llm.base import Reply
 from gateway.llm.openai import OpenAiDialect
 from gateway.log import Log
@@ -83,7 +84,7 @@ async def test_nobody_passes_while_a_changed_list_cannot_be_read(process: Proces
 
     process.store.db.read = fail  # type: ignore[method-assign,assignment]
     for _ in range(2):
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(AuditUnavailable):
             await process.authentication.authenticate(key, CONTEXT)
     process.store.db.read = read  # type: ignore[method-assign]
     with pytest.raises(EntryDenied):

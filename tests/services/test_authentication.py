@@ -198,7 +198,7 @@ async def test_a_database_that_cannot_be_read_lets_nobody_in(house: House, monke
         raise StoreUnavailable("no")
 
     monkeypatch.setattr(house.store.db, "read", fail)
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(AuditUnavailable):
         await house.enter(created.key)
 
 

@@ -15,7 +15,7 @@ from gateway.app import Gateway
 from gateway.clock import SystemIds
 from gateway.domain.keys import CreatedKey, NewKey
 from gateway.domain.principals import Principal, RequestContext, Scope, local
-from gateway.errors import KeyRevoked
+from gateway.errors import AuditUnavailable, KeyRevoked
 from gateway.jobs import FOLLOWING, run_job
 from gateway.log import Log
 from gateway.services.audit import Audit
@@ -104,7 +104,7 @@ async def test_nothing_is_decided_while_the_database_does_not_answer(hosts: Any)
     refused = []
 
     async def ask() -> None:
-        with pytest.raises(StoreUnavailable) as caught:
+        with pytest.raises(AuditUnavailable) as caught:
             await other.enter(key)
         refused.append(caught.value.retry_after_seconds)
 

@@ -96,8 +96,9 @@ async def test_what_nobody_waits_for_is_written_once_though_the_server_was_away(
     store.db.write_behind(lambda tx: tx.execute("INSERT INTO meta (name, value) VALUES ('note-third', 'x')"))
     with pytest.raises(StoreUnavailable):
         await store.db.write(note(store, "refused"))
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(StoreUnavailable) as away:
         await store.db.read(count)
+    assert str(postgres.port) not in away.value.message, "a caller learns nothing of where the database is"
     assert not store.db.is_writable
     await to_thread.run_sync(postgres.start)
     begin = time.monotonic()
