@@ -132,9 +132,11 @@ class PostgresDatabase:
         return cast(T, write.result)
 
     async def read(self, work: Callable[[Transaction], T], *, is_quick: bool = False) -> T:
-        limiter = self._quick_limiter if is_quick else self._limiter
-        # A quick caller does not wait for a thread whose server is silent.
-        return await to_thread.run_sync(self._read, work, is_quick, limiter=limiter, abandon_on_cancel=is_quick)
+        if not is_quick:
+            return await to_thread.run_sync(self._read, work, False, limiter=self._limiter)
+        with anyio.move_on_after(_CALLER_SECONDS):  # and the thread waits on alone
+            return await to_thread.run_sync(self._read, work, True, limiter=self._quick_limiter, abandon_on_cancel=True)
+        raise StoreUnavailable("The database did not answer in time.", retry_after_seconds=5)
 
     def at_sync(self, call: Callable[[], None]) -> None:
         self._on_sync = call

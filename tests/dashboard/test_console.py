@@ -21,17 +21,18 @@ def search(page: Page, text: str) -> None:
 def test_the_search_opens_requests_keys_agents_rules_and_pages(opened: Callable[..., Page], site: Site) -> None:
     row = newest(site, "/api/traffic?verdict=BLOCK&limit=1")[0]
     page = opened("overview")
-    for text, kind, address in (
-        (row["request_id"], "Open", f"#/traffic/{row['request_id']}"),
-        (row["key_prefix"], "Key", "#/keys/key_"),
-        (row["agent"], "Agent", "#/agents/"),
-        (row["detections"][0]["rule"], "Rule", f"#/shield/rules/{row['detections'][0]['rule']}"),
-        ("Accepted", "Page", "#/shield/acceptances"),
+    for text, kind, address, title in (
+        (row["request_id"], "Open", f"#/traffic/{row['request_id']}", "Traffic"),
+        (row["key_prefix"], "Key", "#/keys/key_", "Keys"),
+        (row["agent"], "Agent", "#/agents/", "Agents"),
+        (row["detections"][0]["rule"], "Rule", f"#/shield/rules/{row['detections'][0]['rule']}", "Shield"),
+        ("Accepted", "Page", "#/shield/acceptances", "Shield"),
     ):
         search(page, text)
         page.wait(f"{OPTIONS}[0]?.endsWith({quoted(kind)}) && {OPTIONS}[0].includes({quoted(text)})")
         page.press("Enter")
         page.wait(f"location.hash.startsWith({quoted(address)})")
+        page.wait(f"document.querySelector('h1').textContent === {quoted(title)}")
         page.settle()
         page.run("document.querySelectorAll('dialog[open]').forEach(one => one.close())")
         page.wait("!document.querySelector('dialog')")
