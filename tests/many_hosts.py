@@ -3,9 +3,7 @@
 import contextlib
 import http.client
 import secrets
-import select
 import signal
-import socket
 import sys
 import tempfile
 import threading
@@ -15,9 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from running import READY, Served, command, environment, launch, until
+from network import Network, within
+from running import READY, Answer, Served, command, environment, launch, until
 
 from gateway.clock import Clock
 from gateway.store import store
@@ -50,33 +50,47 @@ def share(monkeypatch: pytest.MonkeyPatch, file: Path, clock: Clock) -> None:
 
 
 @dataclass
+class Distant(Served):
+    """A gateway on a host of a network."""
+
+    host: str = ""
+
+    def ask(self, *words: Any, **more: Any) -> Answer:
+        with within(self.host):
+            return super().ask(*words, **more)
+
+
+@dataclass
 class Hosts:
-    """Gateways with data folders of their own on one database."""
+    """Gateways with data folders of their own on one database, each on its own host if there is a network."""
 
     archive: Path
     folder: Path
     url: str
-    gateways: list[Served] = field(default_factory=list)
+    network: Network | None
+    gateways: list[Distant] = field(default_factory=list)
 
     @property
     def database(self) -> str:
-        return self.url.rpartition("/")[2]
+        return urlsplit(self.url).path[1:]
 
     @property
     def shared(self) -> dict[str, str]:
         return {"GATEWAY_DATABASE_URL": self.url, "GATEWAY_SEAL_KEY_FILE": str(self.folder / "seal")}
 
-    def start(self, *, url: str = "", clock_seconds: int = 0) -> Served:
-        """Start one more gateway. url: another way to the same database. clock_seconds: how far its clock is wrong."""
+    def start(self, *, clock_seconds: int = 0, archive: Path | None = None) -> Distant:
+        """Start one more gateway. clock_seconds: how far its clock is wrong. archive: another one than the others'."""
         seal, data = self.folder / "seal", self.folder / f"host{len(self.gateways)}"
         if not seal.exists():
             seal.write_text(secrets.token_hex(32))
             seal.chmod(0o600)
-        words = [str(self.archive)] if not clock_seconds else ["-c", CLOCK.format(clock_seconds, str(self.archive))]
-        settings = self.shared | ({"GATEWAY_DATABASE_URL": url} if url else {})
-        one = [sys.executable, "-I", *words, "serve", "--port", "0", "--data-dir", str(data)]
-        process = launch(one, env=environment(GATEWAY_MAX_WAIT_SECONDS="45", **settings))
-        served = Served(process, 0, self.gateways[0].key if self.gateways else "", data)
+        program = str(archive or self.archive)
+        words = [program] if not clock_seconds else ["-c", CLOCK.format(clock_seconds, program)]
+        host = self.network.host() if self.network else ""
+        where = ["ip", "netns", "exec", host] if host else []
+        one = [*where, sys.executable, "-I", *words, "serve", "--port", "0", "--data-dir", str(data)]
+        process = launch(one, env=environment(GATEWAY_MAX_WAIT_SECONDS="45", **self.shared))
+        served = Distant(process, 0, self.gateways[0].key if self.gateways else "", data, host)
         self.gateways.append(served)
         served.port = int(process.wait_for(READY)[3])
         if not served.key:
@@ -113,10 +127,10 @@ def post(gateway: Served, path: str, body: object, method: str = "POST") -> dict
 
 
 @contextlib.contextmanager
-def on_hosts(archive: Path, url: str) -> Iterator[Hosts]:
+def on_hosts(archive: Path, url: str, network: Network | None) -> Iterator[Hosts]:
     """Give gateways to start on the database at `url`, and stop them all in the end. None may log a traceback."""
     with tempfile.TemporaryDirectory() as folder:
-        hosts = Hosts(archive, Path(folder), url)
+        hosts = Hosts(archive, Path(folder), url, network)
         try:
             yield hosts
             lines = "".join(line for one in hosts.gateways for line in one.process.lines)
@@ -132,7 +146,7 @@ def on_hosts(archive: Path, url: str) -> Iterator[Hosts]:
 class Load:
     """Callers who chat all the time, two for each gateway. seen: when, of which gateway, status and request id."""
 
-    gateways: list[Served]
+    gateways: list[Distant]
     seen: list[tuple[float, int, int, str]] = field(default_factory=list)
     is_over: threading.Event = field(default_factory=threading.Event)
 
@@ -185,31 +199,3 @@ def assert_kept(hosts: Hosts, load: Load, live: Served) -> None:
         assert set(hosts.recorded(path, live).values()) == {1}, path
     assert hosts.chain_is_whole()
     print(f"\n{len(load.answered())} acknowledged chats, all recorded once")
-
-
-class Wire:
-    """A way to the database over which nothing comes any more once it is `cut`: no data, no end, and no refusal."""
-
-    def __init__(self, port: int) -> None:
-        self._target, self.cut, self.is_over = port, threading.Event(), threading.Event()
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            caller = self._listener.accept()[0]
-            threading.Thread(target=self._pass_on, args=(caller,), daemon=True).start()
-
-    def _pass_on(self, caller: socket.socket) -> None:
-        while self.cut.is_set():
-            time.sleep(0.01)
-        with contextlib.suppress(OSError), caller, socket.create_connection(("127.0.0.1", self._target)) as server:
-            while True:
-                for one in select.select([caller, server], [], [])[0]:
-                    data = one.recv(65_536)
-                    while self.cut.is_set():
-                        time.sleep(0.01)
-                    if not data:
-                        return
-                    (server if one is caller else caller).sendall(data)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from network import Network
 from running import Process, environment, free_port, launch
 
 USER = "gateway"
@@ -36,7 +37,8 @@ _SETTINGS = {
 class PostgresServer:
     """A server that answers on loopback and on a Unix socket, by SCRAM-SHA-256 on both.
 
-    programs: the folder of its programs. folder: of its socket and data. `USER` is its superuser.
+    programs: the folder of its programs. folder: of its socket and data. `USER` is its superuser. network: where it also
+    answers, with TLS.
     """
 
     programs: Path
@@ -44,6 +46,7 @@ class PostgresServer:
     port: int = field(default_factory=free_port)
     settings: dict[str, str] = field(default_factory=dict)
     password: str = field(default_factory=lambda: secrets.token_urlsafe(16))
+    network: Network | None = None
 
     def make(self, *, copy_of: "PostgresServer | None" = None) -> None:
         """Make the data folder, for the user that the server runs as. copy_of: whose standby it is."""
@@ -61,10 +64,31 @@ class PostgresServer:
         order = _DICTIONARY if "--locale-provider" in help_text else ()
         words = ("--username", USER, "--pwfile", file, "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", *order)
         self._run("initdb", "--pgdata", self.folder / "data", "--no-sync", *words)
+        if self.network is not None:
+            data, name = self.folder / "data", f"subjectAltName=IP:{self.network.address}"
+            make = [
+                "openssl",
+                "req",
+                "-x509",
+                "-newkey",
+                "rsa:2048",
+                "-nodes",
+                "-subj",
+                "/CN=database",
+                "-addext",
+                name,
+            ]
+            files = ["-keyout", str(data / "server.key"), "-out", str(data / "server.crt")]
+            subprocess.run([*make, *files], check=True, capture_output=True, **self._other_user)
+            with (data / "pg_hba.conf").open("a") as rules:
+                rules.write(f"hostssl all all {self.network.subnet} scram-sha-256\n")
 
     def start(self) -> None:
         """Start the server, also after `stop` or `kill`, and wait until it answers."""
-        settings = _SETTINGS | self.settings | {"port": str(self.port), "unix_socket_directories": str(self.folder)}
+        secured = {"ssl": "on", "listen_addresses": f"127.0.0.1,{self.network.address}"} if self.network else {}
+        settings = (
+            _SETTINGS | self.settings | secured | {"port": str(self.port), "unix_socket_directories": str(self.folder)}
+        )
         words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         command = [str(self.programs / "postgres"), "-D", str(self.folder / "data"), *words]
         self._process: Process = launch(command, **self._other_user)
@@ -109,8 +133,12 @@ class PostgresServer:
         return done.stdout.strip()
 
     def url(self, name: str = "postgres") -> str:
-        """Return the address of one of its databases."""
-        return f"postgresql://{USER}:{self.password}@127.0.0.1:{self.port}/{name}"
+        """Return the address of one of its databases, on its network if it has one."""
+        login = f"postgresql://{USER}:{self.password}"
+        if self.network is None:
+            return f"{login}@127.0.0.1:{self.port}/{name}"
+        certificate = self.folder / "data" / "server.crt"
+        return f"{login}@{self.network.address}:{self.port}/{name}?sslmode=verify-full&sslrootcert={certificate}"
 
     def new_database(self, like: str = "template1") -> str:
         """Make a copy of a database, by default of an empty one, and return its address."""
@@ -148,10 +176,10 @@ def find_programs() -> Path | None:
 
 
 @contextlib.contextmanager
-def served(programs: Path, **settings: str) -> Iterator[PostgresServer]:
+def served(programs: Path, network: Network | None = None, **settings: str) -> Iterator[PostgresServer]:
     """Run a server as long as the `with` block runs, in a folder whose name is short enough for a socket."""
     with tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True) as folder:
-        server = PostgresServer(programs, Path(folder), settings=settings)
+        server = PostgresServer(programs, Path(folder), settings=settings, network=network)
         server.make()
         server.start()
         try:

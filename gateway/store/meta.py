@@ -18,8 +18,8 @@ COPYING = "copying"
 """The name of how far a copy into this database is, which is missing once it is whole."""
 INSTANCE_ID = "instance_id"
 """The name of the id under which this database's gateway writes its audit chain."""
-
-
+OLDEST_SCHEMA = "oldest_schema"
+"""The name of the number of the oldest schema whose programs may run on this database."""
 SEAL_CHECK = "seal_check"
 """The name of a keyed hash that tells whether a host has the seal key of the others."""
 

@@ -3,6 +3,7 @@
 from gateway import bundle
 from gateway.errors import SetupError
 from gateway.store.database import Transaction
+from gateway.store.meta import OLDEST_SCHEMA, MetaRepository
 
 MAKE_TABLE = """
     CREATE TABLE IF NOT EXISTS schema_migrations (
@@ -20,6 +21,12 @@ _NAMES = (
 )
 MIGRATIONS = tuple(f"{number:04}_{name}" for number, name in enumerate(_NAMES.split(), 1))
 """The files in `migrations/` by their order, without their endings."""
+OLDEST = 32
+"""The number of the oldest schema whose programs may run on the newest one: for a rolling upgrade, the last release's.
+
+So a migration only adds what that release can do without. What that release still uses goes in the release after.
+"""
+_META = MetaRepository()
 
 
 def prepare(tx: Transaction) -> int:
@@ -34,9 +41,14 @@ def schema_number(tx: Transaction) -> int:
 
 
 def migrate(tx: Transaction, *, now_at: int) -> None:
-    """Bring the schema to the newest version after `prepare`. Raises SetupError if a newer version made it."""
+    """Bring the schema to the newest version after `prepare`.
+
+    Raises SetupError if a newer program made it, unless that program says that this one may run beside it.
+    """
     have, newest = schema_number(tx), len(MIGRATIONS)
     if have > newest:
+        if int(_META.get(tx, OLDEST_SCHEMA) or have) <= newest:
+            return
         raise SetupError(
             f"The database has schema version {have} and this program knows versions up to {newest}: "
             "start the newer program that made it, or restore a backup."
@@ -47,3 +59,4 @@ def migrate(tx: Transaction, *, now_at: int) -> None:
             if statement.strip():
                 tx.execute(statement)
         tx.execute(NOTE, {"number": number, "name": name, "applied_at": now_at})
+    _META.set(tx, OLDEST_SCHEMA, str(OLDEST))

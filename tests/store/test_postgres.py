@@ -144,6 +144,7 @@ async def test_the_database_of_another_program_and_of_a_newer_version_is_refused
     newer = postgres.new_database()
     await (await Host(newer, tmp_path / "two").open()).aclose()
     postgres.query("INSERT INTO schema_migrations VALUES (9999, 'later', 0)", database=newer.rpartition("/")[2])
+    postgres.query("UPDATE meta SET value = '9999' WHERE name = 'oldest_schema'", database=newer.rpartition("/")[2])
     with pytest.raises(SetupError, match="schema version 9999"):
         await Host(newer, tmp_path / "two").open()
 

@@ -20,6 +20,8 @@ from gateway.domain.audit import AuditEvent, ChainHead
 from gateway.errors import Conflict, InvalidRequest, SetupError
 from gateway.store import writer
 from gateway.store.database import StoreUnavailable, Transaction
+from gateway.store.meta import OLDEST_SCHEMA, MetaRepository
+from gateway.store.migrations import MIGRATIONS, schema_number
 from gateway.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,7 +46,9 @@ def put_songs(path: str) -> bytes:
 
 
 def names(tx: Transaction) -> list[str]:
-    return [row["name"] for row in tx.query("SELECT name FROM meta WHERE name <> 'instance_id' ORDER BY name")]
+    """Return the names that a test has set."""
+    rows = tx.query("SELECT name FROM meta WHERE name NOT IN ('instance_id', 'oldest_schema') ORDER BY name")
+    return [row["name"] for row in rows]
 
 
 def setter(name: str, value: str = "x") -> Any:
@@ -148,16 +152,29 @@ async def test_the_database_of_another_program_is_refused_and_left_alone(place: 
     assert content_of(place.path) == before
 
 
+def later(tx: Transaction, *, oldest: int) -> None:
+    """Change the schema as a later release does, for which programs need to know schema `oldest`."""
+    tx.execute("INSERT INTO schema_migrations (number, name, applied_at) VALUES (999, 'later', 0)")
+    MetaRepository().set(tx, OLDEST_SCHEMA, str(oldest))
+
+
 async def test_a_newer_schema_is_refused_in_one_sentence(place: Any) -> None:
     store = await place.open()
-    await store.db.write(
-        lambda tx: tx.execute("INSERT INTO schema_migrations (number, name, applied_at) VALUES (999, 'later', 0)")
-    )
+    await store.db.write(lambda tx: later(tx, oldest=999))
     await store.aclose()
     with pytest.raises(SetupError) as refusal:
         await place.open()
     assert "999" in refusal.value.message
     assert refusal.value.message.count(".") == 1
+
+
+async def test_a_newer_schema_that_the_release_before_can_use_is_opened_and_left_as_it_is(place: Any) -> None:
+    store = await place.open()
+    await store.db.write(lambda tx: later(tx, oldest=len(MIGRATIONS)))
+    await store.aclose()
+    store = await place.open()
+    assert await store.db.read(schema_number) == 999
+    await store.aclose()
 
 
 @pytest.mark.sqlite
