@@ -2,15 +2,13 @@
 
 import os
 import re
-import shutil
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from proxies import Proxies
 from running import ROOT, Process, Served, one_at_a_time, start
 
 
@@ -73,31 +71,7 @@ def proxy(archive: Path, upstream: str, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.fixture
-def start_nginx(tmp_path: Path) -> Iterator[Callable[[str, int], None]]:
-    """Start a real nginx with these `server` blocks, and return when it listens on a port of this host."""
-    program = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
-    if program is None:
-        pytest.skip("no nginx on this host (Debian: apt-get install nginx-light)")
-    running: list[subprocess.Popen] = []
-
-    def run(servers: str, port: int) -> None:
-        kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-        paths = "".join(f"{kind}_temp_path {tmp_path}/{kind};" for kind in kinds)
-        config = tmp_path / f"{port}.conf"
-        config.write_text(
-            f"daemon off; master_process off; pid {tmp_path}/{port}.pid; error_log stderr; events {{}}\n"
-            f"http {{ access_log off; {paths}\n{servers}\n}}\n"
-        )
-        command = [program, "-p", str(tmp_path), "-c", str(config), "-e", "stderr"]
-        running.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-        for _ in range(100):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    return
-            time.sleep(0.05)
-        raise AssertionError("nginx does not listen")
-
-    yield run
-    for process in running:
-        process.terminate()
-        process.wait(10)
+def proxies(tmp_path: Path) -> Iterator[Proxies]:
+    made = Proxies(tmp_path)
+    yield made
+    made.stop()

@@ -6,18 +6,18 @@ import re
 import shutil
 import ssl
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from proxies import NAME, Proxies, adapted, certificate
 from running import ROOT, Served, free_port, start
 
 from gateway import settings
 from gateway.metrics import FAMILIES
 
 DEPLOY = ROOT / "deploy"
-NAME = "gateway.example.com"
 SUFFIXES = {"counter": ("",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}
 SERIES = {family.name + suffix: family for family in FAMILIES for suffix in SUFFIXES[family.kind]}
 OF_PROMETHEUS = {"instance", "job", "le"}
@@ -120,27 +120,19 @@ class Through:
 
 
 @pytest.fixture
-def through(archive: Path, tmp_path: Path, start_nginx: Callable[[str, int], None]) -> Iterator[Through]:
+def through(archive: Path, tmp_path: Path, proxies: Proxies) -> Iterator[Through]:
     """A gateway with sign-in behind nginx with the file of deploy/, whose ports and paths are those of the test."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is needed to make a throw-away certificate")
-    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    command += ["-keyout", key, "-out", cert, "-days", "2", "-subj", f"/CN={NAME}"]
-    subprocess.run([*command, "-addext", f"subjectAltName=DNS:{NAME}"], check=True, capture_output=True)
+    cert, key = certificate(tmp_path)
     served = start(archive, tmp_path / "data", RBAC_ENABLED="true", GATEWAY_TRUSTED_PROXIES="127.0.0.1")
     port, plain_port = free_port(), free_port()
-    text = (DEPLOY / "nginx" / "gateway.conf").read_text("utf-8")
-    for theirs, mine in (
-        ("listen 443 ssl", f"listen 127.0.0.1:{port} ssl"),
-        ("listen 80", f"listen 127.0.0.1:{plain_port}"),
-        ("/etc/ssl/gateway/cert.pem", cert),
-        ("/etc/ssl/gateway/key.pem", key),
-        ("http://127.0.0.1:5001", served.url),
-    ):
-        assert text.count(theirs) == 1
-        text = text.replace(theirs, mine)
-    start_nginx(text, port)
+    changes = {
+        "listen 443 ssl": f"listen 127.0.0.1:{port} ssl",
+        "listen 80": f"listen 127.0.0.1:{plain_port}",
+        "/etc/ssl/gateway/cert.pem": cert,
+        "/etc/ssl/gateway/key.pem": key,
+        "http://127.0.0.1:5001": served.url,
+    }
+    proxies.nginx(adapted(DEPLOY / "nginx" / "gateway.conf", changes), port)
     yield Through(served, port, plain_port, cert)
     assert served.process.stop() == 0
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from proxies import Proxies
 from running import Served, free_port, start
 
 KEYS = "/api/config/api-keys"
@@ -159,13 +160,13 @@ Proxy = Callable[[int, str], int]
 
 
 @pytest.fixture
-def nginx(start_nginx: Callable[[str, int], None]) -> Proxy:
+def nginx(proxies: Proxies) -> Proxy:
     """Start a real nginx before a port, with more lines in its location; return its own port."""
 
     def run(upstream_port: int, more: str = "") -> int:
         port = free_port()
         location = f"location / {{ proxy_pass http://127.0.0.1:{upstream_port}; {more} }}"
-        start_nginx(f"server {{ listen 127.0.0.1:{port}; {location} }}", port)
+        proxies.nginx(f"server {{ listen 127.0.0.1:{port}; {location} }}", port)
         return port
 
     return run
