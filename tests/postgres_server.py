@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from certificates import certificate
 from network import Network
 from running import Process, environment, free_port, launch
 
@@ -65,27 +66,18 @@ class PostgresServer:
         words = ("--username", USER, "--pwfile", file, "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", *order)
         self._run("initdb", "--pgdata", self.folder / "data", "--no-sync", *words)
         if self.network is not None:
-            data, name = self.folder / "data", f"subjectAltName=IP:{self.network.address}"
-            make = [
-                "openssl",
-                "req",
-                "-x509",
-                "-newkey",
-                "rsa:2048",
-                "-nodes",
-                "-subj",
-                "/CN=database",
-                "-addext",
-                name,
-            ]
-            files = ["-keyout", str(data / "server.key"), "-out", str(data / "server.crt")]
-            subprocess.run([*make, *files], check=True, capture_output=True, **self._other_user)
-            with (data / "pg_hba.conf").open("a") as rules:
+            for made in certificate(self.folder / "data", f"IP:{self.network.address}", "server"):
+                os.chown(made, self._user.pw_uid, self._user.pw_gid)
+            with (self.folder / "data" / "pg_hba.conf").open("a") as rules:
                 rules.write(f"hostssl all all {self.network.subnet} scram-sha-256\n")
 
     def start(self) -> None:
         """Start the server, also after `stop` or `kill`, and wait until it answers."""
-        secured = {"ssl": "on", "listen_addresses": f"127.0.0.1,{self.network.address}"} if self.network else {}
+        secured = (
+            {"ssl": "on", "ssl_cert_file": "server.pem", "listen_addresses": f"127.0.0.1,{self.network.address}"}
+            if self.network
+            else {}
+        )
         settings = (
             _SETTINGS | self.settings | secured | {"port": str(self.port), "unix_socket_directories": str(self.folder)}
         )
@@ -137,7 +129,7 @@ class PostgresServer:
         login = f"postgresql://{USER}:{self.password}"
         if self.network is None:
             return f"{login}@127.0.0.1:{self.port}/{name}"
-        certificate = self.folder / "data" / "server.crt"
+        certificate = self.folder / "data" / "server.pem"
         return f"{login}@{self.network.address}:{self.port}/{name}?sslmode=verify-full&sslrootcert={certificate}"
 
     def new_database(self, like: str = "template1") -> str:

@@ -11,17 +11,6 @@ import pytest
 NAME = "gateway.example.com"
 
 
-def certificate(folder: Path) -> tuple[str, str]:
-    """Make a certificate of `NAME`, and return its file and that of its key."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is needed to make a throw-away certificate")
-    cert, key = str(folder / "cert.pem"), str(folder / "key.pem")
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    command += ["-keyout", key, "-out", cert, "-days", "2", "-subj", f"/CN={NAME}"]
-    subprocess.run([*command, "-addext", f"subjectAltName=DNS:{NAME}"], check=True, capture_output=True)
-    return cert, key
-
-
 def adapted(file: Path, changes: dict[str, str]) -> str:
     """Return a configuration with ports, paths and addresses of the test in place of its own. Each occurs once."""
     text = file.read_text("utf-8")

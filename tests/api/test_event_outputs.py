@@ -4,7 +4,6 @@ import base64
 import hashlib
 import hmac
 import json
-import shutil
 import ssl
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -15,6 +14,7 @@ import anyio
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.tls import TLSStream
+from certificates import certificate
 
 OUTPUTS = "/api/event-outputs"
 
@@ -240,12 +240,7 @@ async def test_a_webhook_signs_what_it_sends_in_every_format(site_with: Any, for
 async def test_syslog_over_tls_checks_who_receives(
     site_with: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is needed to make a throw-away certificate")
-    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    command += ["-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=localhost"]
-    await anyio.run_process([*command, "-addext", "subjectAltName=DNS:localhost"])
+    cert, key = certificate(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert, key)
     got: list[bytes] = []

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from proxies import NAME, Proxies, adapted, certificate
+from certificates import certificate
+from proxies import NAME, Proxies, adapted
 from running import ROOT, Served, free_port, start
 
 from gateway import settings
@@ -122,7 +123,7 @@ class Through:
 @pytest.fixture
 def through(archive: Path, tmp_path: Path, proxies: Proxies) -> Iterator[Through]:
     """A gateway with sign-in behind nginx with the file of deploy/, whose ports and paths are those of the test."""
-    cert, key = certificate(tmp_path)
+    cert, key = certificate(tmp_path, f"DNS:{NAME}")
     served = start(archive, tmp_path / "data", RBAC_ENABLED="true", GATEWAY_TRUSTED_PROXIES="127.0.0.1")
     port, plain_port = free_port(), free_port()
     changes = {

@@ -18,11 +18,12 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import pytest
+from certificates import certificate
 from many_hosts import Hosts, Load, assert_kept, on_hosts, post
 from network import Network, network
 from postgres_server import PostgresServer, find_programs
 from postgres_server import served as served_database
-from proxies import NAME, Proxies, adapted, certificate
+from proxies import NAME, Proxies, adapted
 from running import ROOT, Answer, Served, free_port, start, until
 
 pytestmark = pytest.mark.slow
@@ -330,7 +331,7 @@ def test_a_gateway_that_is_cut_off_answers_503_and_never_by_stale_authority(host
 def test_a_proxy_spreads_calls_over_gateways_and_goes_on_with_those_that_are_left(
     archive: Path, postgres: PostgresServer, tmp_path: Path, proxies: Proxies, name: str
 ) -> None:
-    cert, key = certificate(tmp_path)
+    cert, key = certificate(tmp_path, f"DNS:{NAME}")
     (tmp_path / "both.pem").write_text(Path(cert).read_text() + Path(key).read_text())
     hosts, port = Hosts(archive, tmp_path, postgres.new_database(), None), free_port()
     settings = hosts.shared | {"RBAC_ENABLED": "true", "GATEWAY_TRUSTED_PROXIES": "127.0.0.1"}

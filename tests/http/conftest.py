@@ -1,18 +1,16 @@
 """A real server on a loopback socket, and a raw client that reads answers without any HTTP library."""
 
 import contextlib
-import shutil
 import socket
 import ssl
-import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.abc
 import pytest
+from certificates import certificate as make
 
 from gateway.http.accept import Shares, listen
 from gateway.http.messages import HttpError, Limits, Request, Response
@@ -181,14 +179,7 @@ def short_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is needed to make a throw-away certificate")
-    folder: Path = tmp_path_factory.mktemp("tls")
-    cert, key = str(folder / "cert.pem"), str(folder / "key.pem")
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    command += ["-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=localhost"]
-    subprocess.run([*command, "-addext", "subjectAltName=DNS:localhost"], check=True, capture_output=True)
-    return cert, key
+    return make(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture

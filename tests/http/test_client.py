@@ -4,11 +4,9 @@ import contextlib
 import gc
 import gzip
 import random
-import shutil
 import socket
 import ssl
 import struct
-import subprocess
 import tracemalloc
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -734,22 +732,6 @@ async def test_an_address_in_brackets_is_connected_to() -> None:
 
 
 # TLS.
-
-
-def make_certificate(folder: Path, name: str) -> tuple[str, str]:
-    cert, key = folder / f"{name}.pem", folder / f"{name}.key"
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    command += ["-keyout", str(key), "-out", str(cert), "-days", "2", "-subj", f"/CN={name}"]
-    command += ["-addext", f"subjectAltName=DNS:{name}"]
-    subprocess.run(command, check=True, capture_output=True)
-    return str(cert), str(key)
-
-
-@pytest.fixture(scope="session")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is needed to make a throw-away certificate")
-    return make_certificate(tmp_path_factory.mktemp("tls"), "localhost")
 
 
 def server_context(certificate: tuple[str, str]) -> ssl.SSLContext:

@@ -3,11 +3,11 @@
 import contextlib
 import os
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from certificates import certificate
 from postgres_server import PostgresServer, find_programs, served
 from running import until
 
@@ -33,23 +33,18 @@ def link() -> Iterator[Callable[..., Link]]:
 @pytest.fixture
 def tls(postgres: PostgresServer, tmp_path: Path) -> Iterator[tuple[Path, Path]]:
     """The server with TLS; two certificates that sign themselves: its own, for 127.0.0.1, and that of another one."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is needed to make a throw-away certificate")
-    folder, data = tmp_path, postgres.folder / "data"
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    for name in ("server", "other"):
-        files = ["-keyout", folder / f"{name}.key", "-out", folder / f"{name}.crt", "-days", "2", "-subj", "/CN=db"]
-        subprocess.run([*command, *files, "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
-    for name in ("server.crt", "server.key"):
-        shutil.copy(folder / name, data / name)
-        (data / name).chmod(0o600)
-        os.chown(data / name, data.stat().st_uid, data.stat().st_gid)
+    made, other = [certificate(tmp_path, "IP:127.0.0.1", name) for name in ("made", "other")]
+    for file, name in zip(made, ("server.crt", "server.key"), strict=True):
+        to = postgres.folder / "data" / name
+        shutil.copy(file, to)
+        to.chmod(0o600)
+        os.chown(to, to.parent.stat().st_uid, to.parent.stat().st_gid)
     for value in ("on", "off"):
         postgres.query(f"ALTER SYSTEM SET ssl = {value}")
         postgres.query("SELECT pg_reload_conf()")
         until(lambda value=value: postgres.query("SHOW ssl") == value)
         if value == "on":
-            yield folder / "server.crt", folder / "other.crt"
+            yield Path(made[0]), Path(other[0])
 
 
 @pytest.mark.parametrize("is_local", [False, True])
