@@ -38,6 +38,7 @@ from gateway.services.feed import Feed
 from gateway.services.first_start import FirstStart
 from gateway.services.fleet import Fleet
 from gateway.services.fleet_peers import FleetPeers
+from gateway.services.guardrails import Guardrails
 from gateway.services.harmless import Harmless
 from gateway.services.health import Health
 from gateway.services.host_load import HostLoad
@@ -264,6 +265,7 @@ class Gateway(Lasting):
             agents=self.agent_discovery,
             syncs_always=settings.audit_sync == "always",
         )
+        self.guardrails = Guardrails(scans=self.scans, dialect=dialect)
         self.providers = Providers(
             store=store,
             clock=clock,

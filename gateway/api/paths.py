@@ -8,11 +8,11 @@ from gateway.http.target import ENCODED_SLASH
 
 V1, V2 = "/api/v1/", "/api/v2/"
 MODELS = V1 + "models/"
-_SERVED = "Of the OpenAI API the gateway serves chat/completions and models, at the base URLs /api/v1 and /api/v2."
+_SERVED = "Of the OpenAI API the gateway serves chat/completions, models and moderations, at /api/v1 and /api/v2."
 # The first segments of the paths of the OpenAI API, and their names: https://platform.openai.com/docs/api-reference
 _UNSERVED = {
     "completions": "completions", "embeddings": "embeddings", "responses": "responses", "images": "images",
-    "audio": "audio", "moderations": "moderations", "files": "files", "uploads": "uploads", "batches": "batches",
+    "audio": "audio", "files": "files", "uploads": "uploads", "batches": "batches",
     "assistants": "assistants", "threads": "threads", "vector_stores": "vector stores", "fine_tuning": "fine-tuning",
     "realtime": "realtime", "conversations": "conversations", "evals": "evals", "videos": "videos",
     "containers": "containers", "organization": "organization", "chat": "stored chat completions",

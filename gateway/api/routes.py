@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from gateway.api import manual
 from gateway.api.chat import ChatEdge
+from gateway.api.guardrails import GuardrailEdge
 from gateway.api.plain import PlainEdge
 from gateway.api.reading import LARGE_BYTES, record_reader
 from gateway.api.responses import envelope_response
@@ -14,11 +15,13 @@ from gateway.api.static import StaticEdge
 from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
+from gateway.guardrails.every import CONTRACTS
 from gateway.http.messages import Request, Response
 from gateway.http.router import Router
 from gateway.offload import ThreadOffload
 from gateway.operations.edges import MANUAL_OPERATIONS
 from gateway.operations.every import ALL_OPERATIONS
+from gateway.operations.guardrails import operation_of
 from gateway.operations.operation import Door, Operation
 from gateway.schema import encode
 
@@ -71,6 +74,7 @@ def make_router(gateway: Gateway) -> Router[Endpoint]:
 def _edges(gateway: Gateway) -> Mapping[str, Edge]:
     """Return what answers the operations without a call, by name."""
     plain, chat, signin, static = PlainEdge(gateway), ChatEdge(gateway), SignInEdge(gateway), StaticEdge()
+    guardrails = GuardrailEdge(gateway)
     return {
         "chat.completions": chat.complete,
         "shield.chat": chat.try_out,
@@ -93,6 +97,7 @@ def _edges(gateway: Gateway) -> Mapping[str, Edge]:
         "dashboard.page": static.page,
         "dashboard.file": static.file,
         "dashboard.module": static.file,
+        **{operation_of(one): guardrails.answer(one) for one in CONTRACTS},
         **{operation.name: manual.page for operation in MANUAL_OPERATIONS},
     }
 

@@ -111,7 +111,7 @@ def _in_leaves(
             view=f"{leaf.view}>{found.view}" if leaf.view else found.view,
             score=found.score if number == 1 else 0,
             count=len(spans[key]) if found.spans else found.count,
-            spans=(),
+            spans=tuple(spans[key]) if len(spans[key]) > 1 else (),
             sha256=digests[key],
             chars=len(leaf.text),
             secret=seal(leaf.text[start:end]) if found.category in MASKED_CATEGORIES and start < end else "",

@@ -14,6 +14,7 @@ from gateway.operations.edges import (
 )
 from gateway.operations.event_outputs import EVENT_OUTPUT_OPERATIONS
 from gateway.operations.fleet import FLEET_OPERATIONS, PUBLIC_FLEET_OPERATIONS
+from gateway.operations.guardrails import GUARDRAIL_OPERATIONS
 from gateway.operations.harmless import HARMLESS_OPERATIONS
 from gateway.operations.incidents import INCIDENT_OPERATIONS
 from gateway.operations.keys import KEY_OPERATIONS, POLICY_OPERATIONS
@@ -56,6 +57,7 @@ PUBLIC_OPERATIONS = (
     PUBLIC_SHIELD_OPERATIONS[0],
     *OPENAI_OPERATIONS,
     *PUBLIC_SHIELD_OPERATIONS[1:],
+    *GUARDRAIL_OPERATIONS,
     *PUBLIC_AGENT_OPERATIONS,
     *PUBLIC_FLEET_OPERATIONS,
     *PUBLIC_ALERT_OPERATIONS,

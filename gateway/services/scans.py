@@ -6,6 +6,7 @@ The record holds a hash of the text. It holds the text itself only where the pol
 
 import contextlib
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
 
@@ -149,13 +150,7 @@ class Scans:
         captured = None
         if policy.capture is not Capture.NONE:
             captured = await self._captures.of_text(text, direction, policy)
-        if result.verdict is Verdict.ALLOW:
-            if self.store.db.write_behind(lambda tx: self._insert(tx, row, captured)):
-                # Callers come faster than the disk: each waits until the queue is written, a second at most.
-                with anyio.move_on_after(CROWD_SECONDS), contextlib.suppress(StoreUnavailable):
-                    await self.store.db.write(lambda tx: None, is_durable=False)
-        else:
-            await self._record(principal, result, row, context, captured)
+        await self.keep(principal, result, row, context, captured)
         return answer
 
     async def rehearse(self, command: ScanText, policy: ShieldPolicy) -> ScanAnswer:
@@ -181,15 +176,26 @@ class Scans:
         if captured is not None:
             self.store.captures.add(tx, row, captured)
 
-    async def _record(
+    async def keep(
         self,
         principal: Principal,
         result: ScanResult,
         row: TrafficRow,
         context: RequestContext,
         captured: CapturedText | None,
+        *,
+        details: Mapping[str, object] | None = None,
     ) -> None:
-        """Commit audit event, alert, traffic row and captured text together."""
+        """Record a scan. Of a REVIEW or BLOCK, audit event, alert, row and captured text are committed together.
+
+        details: what else the audit event tells. Raises AuditUnavailable, Overloaded.
+        """
+        if result.verdict is Verdict.ALLOW:
+            if self.store.db.write_behind(lambda tx: self._insert(tx, row, captured)):
+                # Callers come faster than the disk: each waits until the queue is written, a second at most.
+                with anyio.move_on_after(CROWD_SECONDS), contextlib.suppress(StoreUnavailable):
+                    await self.store.db.write(lambda tx: None, is_durable=False)
+            return
         event = self.audit.event(
             f"shield_scan_{result.verdict.value.lower()}",
             source="shield",
@@ -204,6 +210,7 @@ class Scans:
                 "sha256": row.text_sha256,
                 "chars": row.text_chars,
                 "detections": list(row.detections),
+                **(details or {}),
             },
         )
 

@@ -92,7 +92,7 @@ async def test_a_path_of_the_openai_api_that_is_not_served_says_what_is(site: Si
         assert (answer["status_code"], answer["error"]["code"]) == (404, "not_found")
         message = answer["error"]["message"]
         assert "does not serve" in message
-        assert "chat/completions and models" in message
+        assert "chat/completions, models and moderations" in message
         assert "/api/v1" in message
 
 

@@ -51,7 +51,7 @@ export async function draw(context, here) {
     { name: "since", label: "Time", options: [["", "Any"], ...RANGES] },
     { name: "search", label: "Search", placeholder: "req_…, agent, key, rule" },
     { name: "verdict", label: "Verdict", options: [["", "Any"], ["BLOCK", "Blocked"], ["REVIEW", "For review"], ["ALLOW", "Allowed"]] },
-    { name: "operation", label: "Operation", options: [["", "Any"], ["shield.scan", "Scan"], ["chat.completions", "Chat"]] },
+    { name: "operation", label: "Operation", options: [["", "Any"], ["shield.scan", "Scan"], ["chat.completions", "Chat"], ...["litellm LiteLLM", "moderations Moderations", "lakera Lakera Guard", "portkey Portkey", "agentgateway agentgateway", "fms FMS detector", "llm_guard LLM Guard"].map((one) => [`guardrail.${one.split(" ")[0]}`, one.slice(one.indexOf(" ") + 1)])] },
     suggested("agent", "Agent"), suggested("key", "Key", { placeholder: "svc_…" }), suggested("model", "Model"), suggested("provider", "Provider"), suggested("rule", "Rule"),
   ], values, apply);
   const again = load(sums, () => api.get("/api/traffic/summary", { since: values.since, until: values.until }, signal), (summary) => overview(summary, values, apply, (since, until) => bar.elements.since.set(since, until)));

@@ -1,0 +1,49 @@
+"""The webhook guardrail of agentgateway and kgateway: https://agentgateway.dev/docs.
+
+The three actions are told apart by shape alone: one that passes has no `body`, one that masks has an object, and one
+that rejects has a text.
+"""
+
+from collections.abc import Sequence
+
+from gateway.guardrails import contract
+
+_STATUS = 403
+
+
+def _read_request(call: contract.Call) -> Sequence[contract.Asked]:
+    return (contract.prompt(contract.messages_of(contract.object_of(call.body, "body"))),)
+
+
+def _read_response(call: contract.Call) -> Sequence[contract.Asked]:
+    return (contract.answer(contract.choices_of(contract.object_of(call.body, "body"))),)
+
+
+def _write(call: contract.Call, judged: Sequence[contract.Judged]) -> object:
+    one = judged[0]
+    if one.action == "blocked":
+        why = contract.reason(call, one)
+        return {"action": {"body": why, "status_code": _STATUS, "reason": why}}
+    if one.action == "redacted":
+        name = "messages" if "messages" in one.body else "choices"
+        masked = {name: one.body[name]}
+        return {"action": {"body": masked, "reason": "The security gateway masked what its policy hides."}}
+    return {"action": {"reason": "The security gateway found nothing that its policy stops."}}
+
+
+CONTRACTS = (
+    contract.Contract(
+        "agentgateway",
+        "/integrations/agentgateway/request",
+        "Judge a prompt for agentgateway.",
+        _read_request,
+        _write,
+    ),
+    contract.Contract(
+        "agentgateway",
+        "/integrations/agentgateway/response",
+        "Judge an answer for agentgateway.",
+        _read_response,
+        _write,
+    ),
+)

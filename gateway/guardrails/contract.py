@@ -1,0 +1,177 @@
+"""What all contracts share: the call, the texts that it asks about, what was judged, and readers of their bodies.
+
+A contract asks about a prompt or an answer in the form of the OpenAI API, which the chat is scanned in. So each has the
+same decisions as a chat, and knows no rule. An unknown field is ignored: a later release of a product may add one.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from gateway.errors import InvalidRequest
+from gateway.records import record
+from gateway.shield.detections import Detection, Direction, ScanResult
+
+Json = Mapping[str, Any]
+MOST_TEXTS = 2_000
+_INDEX = re.compile(r"(?:messages|choices)\[(\d+)\]")
+
+
+@record
+class Call:
+    """One call of a contract. headers: by lower-case name. request_id: ours."""
+
+    body: Json
+    headers: Mapping[str, str]
+    request_id: str
+
+
+@record
+class Asked:
+    """What is judged together. body: a prompt with `messages` if inbound, an answer with `choices` if outbound."""
+
+    direction: Direction
+    body: Json
+
+
+@record
+class Judged:
+    """What the shield says, and what the policy of the key does.
+
+    action: as of a traffic row: ``none``, ``observed``, ``redacted`` or ``blocked``. body: as asked, masked if it is
+    ``redacted``. masked: the categories that the policy masks.
+    """
+
+    asked: Asked
+    result: ScanResult
+    action: str
+    body: Json
+    masked: Collection[str] = ()
+
+    @property
+    def is_flagged(self) -> bool:
+        """Whether the texts may not go on as they are: what a contract says that cannot mask."""
+        return self.action in ("blocked", "redacted")
+
+    def found(self) -> list[tuple[int | None, Detection]]:
+        """Return what flagged the texts, each with the index of its message or choice, if one is known."""
+        found = [one for one in self.result.detections if one.accepted is None and self._counts(one)]
+        places = [_INDEX.match(one.place) for one in found]
+        return [(int(place[1]) if place else None, one) for place, one in zip(places, found, strict=True)]
+
+    def _counts(self, found: Detection) -> bool:
+        return self.action == "blocked" or (self.action == "redacted" and found.category in self.masked)
+
+
+@record
+class Contract:
+    """One route of a contract.
+
+    name: of the product, as records have it. read: what to judge; raises InvalidRequest. write: the answer. call_id:
+    the field of the body, or the header, with the caller's own id of the call.
+    """
+
+    name: str
+    route: str
+    about: str
+    read: Callable[[Call], Sequence[Asked]]
+    write: Callable[[Call, Sequence[Judged]], object]
+    call_id: str = ""
+
+
+def prompt(messages: Sequence[Json], **fields: object) -> Asked:
+    """Return a question about texts on their way to a model."""
+    return Asked(Direction.INBOUND, {"messages": list(messages), **fields})
+
+
+def answer(choices: Sequence[Json], **fields: object) -> Asked:
+    """Return a question about texts that come from a model."""
+    return Asked(Direction.OUTBOUND, {"choices": list(choices), **fields})
+
+
+def said(text: object, role: str = "user") -> Json:
+    """Return the message of a text."""
+    return {"role": role, "content": text}
+
+
+def choice(message: Json, index: int = 0) -> Json:
+    """Return the choice of a message."""
+    return {"index": index, "message": message}
+
+
+def conversation(messages: Sequence[Json]) -> Sequence[Asked]:
+    """Ask about a conversation: what a model said last, if it did, is an answer, and all else is a prompt."""
+    if messages and messages[-1].get("role") == "assistant":
+        before = (prompt(messages[:-1]),) if messages[:-1] else ()
+        return *before, answer([choice(messages[-1])])
+    return (prompt(messages),)
+
+
+def contents(body: Json) -> list[Any]:
+    """Return the content of each message or choice."""
+    messages = body["messages"] if "messages" in body else [one["message"] for one in body["choices"]]
+    return [one.get("content") for one in messages]
+
+
+def text_of(body: Json, name: str) -> str:
+    """Return a field that must be a text."""
+    value = body.get(name)
+    if not isinstance(value, str):
+        raise InvalidRequest(f"{name} must be a text.", param=name)
+    return value
+
+
+def texts_of(body: Json, name: str) -> list[str]:
+    """Return a field that must be a list of texts. One that is missing or null is empty."""
+    value = list_of(body, name)
+    if not all(isinstance(one, str) for one in value):
+        raise InvalidRequest(f"{name} must be a list of texts.", param=name)
+    return value
+
+
+def list_of(body: Json, name: str) -> list[Any]:
+    """Return a field that must be a list. One that is missing or null is empty."""
+    value = body.get(name)
+    if value is None:
+        return []
+    if not isinstance(value, list) or len(value) > MOST_TEXTS:
+        raise InvalidRequest(f"{name} must be a list of at most {MOST_TEXTS}.", param=name)
+    return value
+
+
+def some_of(body: Json, name: str) -> list[Any]:
+    """Return a field that must be a list with something in it."""
+    found = list_of(body, name)
+    if not found:
+        raise InvalidRequest(f"{name} must be a list with something in it.", param=name)
+    return found
+
+
+def object_of(body: Json, name: str) -> Json:
+    """Return a field that must be an object."""
+    value = body.get(name)
+    if not isinstance(value, dict):
+        raise InvalidRequest(f"{name} must be an object.", param=name)
+    return value
+
+
+def messages_of(body: Json, name: str = "messages") -> list[Json]:
+    """Return a field that must be a list of messages, each with a text, parts or nothing as its content."""
+    found = some_of(body, name)
+    for index, one in enumerate(found):
+        if not isinstance(one, dict) or not isinstance(one.get("content"), str | list | None):
+            raise InvalidRequest("A message is an object whose content is a text or parts.", param=f"{name}[{index}]")
+    return found
+
+
+def choices_of(body: Json) -> list[Json]:
+    """Return the field `choices`, which must be a list of objects with a message each."""
+    found = some_of(body, "choices")
+    messages_of({"choices": [one.get("message") if isinstance(one, dict) else None for one in found]}, "choices")
+    return found
+
+
+def reason(call: Call, judged: Judged) -> str:
+    """Return why texts are refused, in one line that quotes nothing of them."""
+    categories = ", ".join(sorted({one.category.replace("_", " ") for _, one in judged.found()}))
+    return f"The security gateway blocked this: {categories or 'its score'}. Its request id is {call.request_id}."

@@ -1,0 +1,65 @@
+"""Detectors of the FMS guardrails orchestrator, as OpenShift AI and watsonx ask them.
+
+Shapes: https://foundation-model-stack.github.io/fms-guardrails-orchestrator. An empty list means that nothing was
+found, and whatever is listed makes the orchestrator act. The header `detector-id` may name a category of the shield,
+and then only what is of it is listed; any other id lists all. `text` is empty, because it would repeat a secret.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gateway.guardrails import contract
+from gateway.shield.detections import CATEGORIES, Detection
+
+
+def _read_contents(call: contract.Call) -> Sequence[contract.Asked]:
+    contract.some_of(call.body, "contents")
+    return (contract.prompt([contract.said(text) for text in contract.texts_of(call.body, "contents")]),)
+
+
+def _read_chat(call: contract.Call) -> Sequence[contract.Asked]:
+    return contract.conversation(contract.messages_of(call.body))
+
+
+def _write_contents(call: contract.Call, judged: Sequence[contract.Judged]) -> object:
+    one = judged[0]
+    texts = contract.texts_of(call.body, "contents")
+    lists: list[list[dict[str, Any]]] = [[] for _ in texts]
+    for index, found in one.found():
+        if not _is_wanted(call, found):
+            continue
+        # What stands in no text alone is told of each.
+        for at in range(len(texts)) if index is None else (index,):
+            spans = found.spans or ((found.start, found.end),)
+            places = [(0, len(texts[at]))] if index is None else spans
+            lists[at] += [{"start": start, "end": end, "text": "", **_told(found)} for start, end in places]
+    return lists
+
+
+def _write_chat(call: contract.Call, judged: Sequence[contract.Judged]) -> object:
+    return [_told(found) for one in judged for _, found in one.found() if _is_wanted(call, found)]
+
+
+def _is_wanted(call: contract.Call, found: Detection) -> bool:
+    wanted = call.headers.get("detector-id")
+    return wanted not in CATEGORIES or found.category == wanted
+
+
+def _told(found: Detection) -> dict[str, Any]:
+    return {
+        "detection": found.rule,
+        "detection_type": found.category,
+        "score": found.confidence,
+        "evidence": [],
+        "metadata": {"severity": found.severity.value, "name": found.name},
+    }
+
+
+CONTRACTS = (
+    contract.Contract(
+        "fms", "/api/v1/text/contents", "Detect in texts for FMS orchestrators.", _read_contents, _write_contents
+    ),
+    contract.Contract(
+        "fms", "/api/v1/text/chat", "Detect in a conversation for FMS orchestrators.", _read_chat, _write_chat
+    ),
+)

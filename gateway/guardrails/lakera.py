@@ -1,0 +1,95 @@
+"""Lakera Guard, version 2: https://docs.lakera.ai/api-reference.
+
+A caller may mask what stands in `payload`, and block what does not. LiteLLM masks if all kinds in `breakdown` are
+`pii`, so a call that the policy blocks has one more kind there. `payload` quotes nothing.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from gateway.guardrails import contract
+from gateway.shield.detections import Detection
+
+_KINDS = {
+    "email": "pii/email",
+    "phone": "pii/phone_number",
+    "card": "pii/credit_card",
+    "iban": "pii/iban_code",
+    "ip": "pii/ip_address",
+    "ipv6": "pii/ip_address",
+    "us-ssn": "pii/us_social_security_number",
+}
+
+
+def _read(call: contract.Call) -> Sequence[contract.Asked]:
+    return contract.conversation(contract.messages_of(call.body))
+
+
+def _write(call: contract.Call, judged: Sequence[contract.Judged]) -> object:
+    payload = [one for part in _with_offsets(judged) for one in _spans(*part)]
+    kinds = [(kind_of(one), index) for part, first in _with_offsets(judged) for index, one in _placed(part, first)]
+    if any(one.action == "blocked" for one in judged) or not _is_complete(judged):
+        kinds.append(("policy/block", None))
+    is_flagged = any(one.is_flagged for one in judged)
+    told: dict[str, Any] = {"flagged": is_flagged, "payload": payload, "metadata": {"request_uuid": call.request_id}}
+    if call.body.get("breakdown") is True:
+        common = {"project_id": "gateway", "policy_id": "gateway", "detected": True}
+        told["breakdown"] = [
+            {**common, "detector_id": kind, "detector_type": kind, "message_id": index}
+            for kind, index in dict.fromkeys(kinds)
+        ]
+    if call.body.get("dev_info") is True:
+        told["dev_info"] = {"git_revision": "", "git_timestamp": "", "model_version": "gateway", "version": "2"}
+    return told
+
+
+def kind_of(found: Detection) -> str:
+    """Return Lakera's name for what was found."""
+    if found.category == "secret":
+        return f"secret/{found.rule}"
+    if found.category in ("pii", "financial"):
+        begins = (kind for name, kind in _KINDS.items() if found.rule == name or found.rule.startswith(f"{name}-"))
+        return next(begins, f"pii/{found.rule}")
+    return "prompt_attack"
+
+
+def _with_offsets(judged: Sequence[contract.Judged]) -> Iterator[tuple[contract.Judged, int]]:
+    """Yield what was judged with the index of its first message: an answer is the last of a conversation."""
+    first = 0
+    for one in judged:
+        yield one, first
+        first += len(one.asked.body.get("messages", ()))
+
+
+def _placed(judged: contract.Judged, first: int) -> list[tuple[int | None, Detection]]:
+    return [(None if index is None else first + index, one) for index, one in judged.found()]
+
+
+def _spans(judged: contract.Judged, first: int) -> list[dict[str, Any]]:
+    """Return the matches of each message. Of those that overlap only one is told, so that a mask destroys no other."""
+    found = sorted(
+        (index, start, end, kind_of(one))
+        for index, one in _placed(judged, first)
+        if index is not None
+        for start, end in one.spans or ((one.start, one.end),)
+    )
+    spans: list[dict[str, Any]] = []
+    for index, start, end, kind in found:
+        last = spans[-1] if spans else None
+        if last is not None and last["message_id"] == index and start < last["end"]:
+            last["end"] = max(end, last["end"])
+            continue
+        spans.append({"start": start, "end": end, "text": "", "detector_type": kind, "labels": [], "message_id": index})
+    return spans
+
+
+def _is_complete(judged: Sequence[contract.Judged]) -> bool:
+    """Tell whether every match can be masked by its place: it is known, and it is that of the text as sent."""
+    found = [one for part in judged for one in part.found()]
+    return all(
+        index is not None and one.count <= max(1, len(one.spans)) and one.view in ("text", "normalized")
+        for index, one in found
+    )
+
+
+CONTRACTS = (contract.Contract("lakera", "/v2/guard", "Judge a conversation as Lakera Guard does.", _read, _write),)

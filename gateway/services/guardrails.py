@@ -1,0 +1,99 @@
+"""Judge what other gateways ask: each call as one prompt or one answer of a chat, recorded as a scan is."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import partial
+
+from gateway.domain.policies import redacted_categories
+from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.risk_acceptances import Source
+from gateway.domain.traffic import TrafficRow
+from gateway.errors import BodyTooLarge, UpstreamUnavailable
+from gateway.guardrails.contract import Asked, Judged
+from gateway.llm.base import ChatRequest, LeafKind, Leaves, Prompt, Reply
+from gateway.llm.dialect import Dialect
+from gateway.offload import ThreadOffload
+from gateway.services.captures import Captures
+from gateway.services.chat_policy import ChatPolicy, Scanned
+from gateway.services.findings import described
+from gateway.services.scans import Scans
+from gateway.shield.detections import Direction
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Guardrails:
+    """The shield for the callers of `gateway.guardrails`."""
+
+    scans: Scans
+    dialect: Dialect
+
+    def __post_init__(self) -> None:
+        self._offload = ThreadOffload()
+        self._policy_of = partial(
+            ChatPolicy,
+            scanner=self.scans.scanner,
+            dialect=self.dialect,
+            captures=Captures(self.scans.scanner.scan),
+            offload=self._offload,
+        )
+
+    async def judge(
+        self, principal: Principal, name: str, asked: Asked, context: RequestContext, *, call_id: str | None = None
+    ) -> Judged:
+        """Judge texts by the policy of a key. name: of the contract. call_id: the caller's own id, kept in the audit.
+
+        Raises:
+            BodyTooLarge: more text or values than a chat may have.
+            ShieldUnavailable: the shield failed; nothing may be let through. Shed: there is too much to do.
+            AuditUnavailable, Overloaded: what was found could not be recorded.
+        """
+        scans = self.scans
+        started_seconds = scans.clock.monotonic_seconds()
+        policy = self._policy_of(
+            scans.policies.of(principal, scans.policy),
+            accept=scans.acceptances.accept_for(
+                Source(context.agent or principal.name, principal.lineage, principal.policy)
+            ),
+            owner=principal.id,
+        )
+        leaves, scanned = await self._scanned(policy, asked)
+        result, direction = scanned.result, asked.direction
+        elapsed_us = round((scans.clock.monotonic_seconds() - started_seconds) * 1_000_000)
+        text = "\n".join(leaf.text for leaf in leaves.texts if leaf.kind is LeafKind.CONTENT and not leaf.view)
+        sha256, chars = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), len(text)
+        if result.detections and result.detections[0].sha256:
+            sha256, chars = result.detections[0].sha256, result.detections[0].chars
+        row = TrafficRow(
+            id=scans.ids.new("trf"),
+            occurred_at=scans.clock.now_at(),
+            request_id=context.request_id,
+            operation=f"guardrail.{name}",
+            principal_id=principal.id,
+            verdict=str(result.verdict),
+            score=result.score,
+            key_prefix=principal.key_prefix,
+            agent=context.agent,
+            direction=str(direction),
+            action=scanned.action,
+            detections=tuple(described(result.detections, direction)),
+            text_sha256=sha256,
+            text_chars=chars,
+            elapsed_us=elapsed_us,
+            overhead_us=elapsed_us,
+        )
+        details = {"contract": name, "action": scanned.action} | ({"call_id": call_id} if call_id else {})
+        await scans.keep(principal, result, row, context, scanned.captured, details=details)
+        changed = asked.body if scanned.changed is None else scanned.changed.body
+        return Judged(asked, result, scanned.action, changed, redacted_categories(policy.policy))
+
+    async def _scanned(self, policy: ChatPolicy, asked: Asked) -> tuple[Leaves, Scanned[Prompt] | Scanned[Reply]]:
+        if asked.direction is Direction.INBOUND:
+            prompt = Prompt("", asked.body)
+            request = ChatRequest(prompt, await self._offload.run(self.dialect.prompt_leaves, prompt))
+            return request.leaves, await policy.inbound(request)
+        reply = Reply(asked.body)
+        try:
+            leaves = await self._offload.run(self.dialect.reply_leaves, reply)
+            return leaves.together(), await policy.outbound(reply)
+        except UpstreamUnavailable as error:
+            raise BodyTooLarge("The answer is more than can be scanned.") from error
