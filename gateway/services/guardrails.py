@@ -1,22 +1,20 @@
 """Judge what other gateways ask: each call as one prompt or one answer of a chat, recorded as a scan is."""
 
-import hashlib
 from dataclasses import dataclass
 from functools import partial
 
 from gateway.domain.policies import redacted_categories
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import Source
-from gateway.domain.traffic import TrafficRow
 from gateway.errors import BodyTooLarge, UpstreamUnavailable
 from gateway.guardrails.contract import Asked, Judged
 from gateway.llm.base import ChatRequest, LeafKind, Leaves, Prompt, Reply
 from gateway.llm.dialect import Dialect
+from gateway.llm.joined import digest_of
 from gateway.offload import ThreadOffload
 from gateway.services.captures import Captures
 from gateway.services.chat_policy import ChatPolicy, Scanned
-from gateway.services.findings import described
-from gateway.services.scans import Scans
+from gateway.services.scans import Scan, Scans
 from gateway.shield.detections import Direction
 
 
@@ -57,32 +55,19 @@ class Guardrails:
             owner=principal.id,
         )
         leaves, scanned = await self._scanned(policy, asked)
-        result, direction = scanned.result, asked.direction
+        result = scanned.result
         elapsed_us = round((scans.clock.monotonic_seconds() - started_seconds) * 1_000_000)
         text = "\n".join(leaf.text for leaf in leaves.texts if leaf.kind is LeafKind.CONTENT and not leaf.view)
-        sha256, chars = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), len(text)
+        sha256, chars = digest_of(text), len(text)
         if result.detections and result.detections[0].sha256:
             sha256, chars = result.detections[0].sha256, result.detections[0].chars
-        row = TrafficRow(
-            id=scans.ids.new("trf"),
-            occurred_at=scans.clock.now_at(),
-            request_id=context.request_id,
+        await scans.keep(
+            Scan(result, str(asked.direction), scanned.action, sha256, chars, elapsed_us, scanned.captured),
+            principal,
+            context,
             operation=f"guardrail.{name}",
-            principal_id=principal.id,
-            verdict=str(result.verdict),
-            score=result.score,
-            key_prefix=principal.key_prefix,
-            agent=context.agent,
-            direction=str(direction),
-            action=scanned.action,
-            detections=tuple(described(result.detections, direction)),
-            text_sha256=sha256,
-            text_chars=chars,
-            elapsed_us=elapsed_us,
-            overhead_us=elapsed_us,
+            details={"contract": name, "action": scanned.action} | ({"call_id": call_id} if call_id else {}),
         )
-        details = {"contract": name, "action": scanned.action} | ({"call_id": call_id} if call_id else {})
-        await scans.keep(principal, result, row, context, scanned.captured, details=details)
         changed = asked.body if scanned.changed is None else scanned.changed.body
         return Judged(asked, result, scanned.action, changed, redacted_categories(policy.policy))
 

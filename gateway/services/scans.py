@@ -5,7 +5,6 @@ The record holds a hash of the text. It holds the text itself only where the pol
 """
 
 import contextlib
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
@@ -18,7 +17,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import Source
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import InvalidRequest
-from gateway.llm.joined import in_text
+from gateway.llm.joined import digest_of, in_text
 from gateway.records import record
 from gateway.schema import JsonSchema, encode, json_schema
 from gateway.services.alerts import Alerts
@@ -85,6 +84,19 @@ class ScanAnswer:
         return data
 
 
+@record
+class Scan:
+    """What is recorded of a scan. action, sha256, chars: as of a traffic row. captured: what the policy keeps."""
+
+    result: ScanResult
+    direction: str
+    action: str
+    sha256: str
+    chars: int
+    elapsed_us: int
+    captured: CapturedText | None
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class Scans:
     """The one way to the shield: for the API, the commands, the MCP tools and the chat."""
@@ -128,29 +140,14 @@ class Scans:
         if not is_recorded:
             return answer
         text, direction = command.text, command.direction
-        row = TrafficRow(
-            id=self.ids.new("trf"),
-            occurred_at=self.clock.now_at(),
-            request_id=context.request_id,
-            operation="shield.scan",
-            principal_id=principal.id,
-            verdict=str(result.verdict),
-            score=result.score,
-            key_prefix=principal.key_prefix,
-            agent=context.agent,
-            direction=str(direction),
-            action=answer.action,
-            status=200,
-            detections=tuple(described(result.detections, direction)),
-            text_sha256=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
-            text_chars=len(text),
-            elapsed_us=elapsed_us,
-            overhead_us=elapsed_us,
-        )
         captured = None
         if policy.capture is not Capture.NONE:
             captured = await self._captures.of_text(text, direction, policy)
-        await self.keep(principal, result, row, context, captured)
+        await self.keep(
+            Scan(result, str(direction), answer.action, digest_of(text), len(text), elapsed_us, captured),
+            principal,
+            context,
+        )
         return answer
 
     async def rehearse(self, command: ScanText, policy: ShieldPolicy) -> ScanAnswer:
@@ -178,18 +175,36 @@ class Scans:
 
     async def keep(
         self,
+        scan: Scan,
         principal: Principal,
-        result: ScanResult,
-        row: TrafficRow,
         context: RequestContext,
-        captured: CapturedText | None,
         *,
+        operation: str = "shield.scan",
         details: Mapping[str, object] | None = None,
     ) -> None:
         """Record a scan. Of a REVIEW or BLOCK, audit event, alert, row and captured text are committed together.
 
         details: what else the audit event tells. Raises AuditUnavailable, Overloaded.
         """
+        result, captured = scan.result, scan.captured
+        row = TrafficRow(
+            id=self.ids.new("trf"),
+            occurred_at=self.clock.now_at(),
+            request_id=context.request_id,
+            operation=operation,
+            principal_id=principal.id,
+            verdict=str(result.verdict),
+            score=result.score,
+            key_prefix=principal.key_prefix,
+            agent=context.agent,
+            direction=scan.direction,
+            action=scan.action,
+            detections=tuple(described(result.detections, Direction(scan.direction))),
+            text_sha256=scan.sha256,
+            text_chars=scan.chars,
+            elapsed_us=scan.elapsed_us,
+            overhead_us=scan.elapsed_us,
+        )
         if result.verdict is Verdict.ALLOW:
             if self.store.db.write_behind(lambda tx: self._insert(tx, row, captured)):
                 # Callers come faster than the disk: each waits until the queue is written, a second at most.
