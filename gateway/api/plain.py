@@ -15,6 +15,7 @@ from gateway.http.sse import SSE_HEADERS, EventStream, render_event
 from gateway.metrics import CONTENT_TYPE
 from gateway.offload import ThreadOffload
 from gateway.operations.audit import ExportWanted
+from gateway.operations.edges import HealthWanted
 from gateway.operations.every import DESCRIBED_OPERATIONS
 from gateway.operations.incidents import EvidenceOf
 from gateway.operations.operation import ANONYMOUS, ById
@@ -42,8 +43,15 @@ class PlainEdge:
         self._document = b""
         self._offload = ThreadOffload()
 
-    async def health(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
-        """Say that the service answers; say more to a caller with a good key."""
+    async def health(
+        self, request: Request, who: Principal, context: RequestContext, command: HealthWanted
+    ) -> Response:
+        """Say that the service answers; say more to a caller with a good key.
+
+        Raises AuditUnavailable: the caller asks whether it is ready, and the database does not answer.
+        """
+        if command.ready is not None:
+            await self._gateway.health.check_ready()
         if who is ANONYMOUS:
             return json_response({"status": "ok", "name": SERVICE_NAME})
         gateway = self._gateway

@@ -1,16 +1,29 @@
 """The rows that the API answers without a service: probes, metrics, the OpenAI API, the dashboard and its feed."""
 
+from dataclasses import dataclass
+
 from gateway.domain.principals import Scope
-from gateway.operations.operation import Door
+from gateway.operations.operation import Door, choice
 from gateway.operations.rows import row
+
+
+@dataclass(frozen=True, slots=True)
+class HealthWanted:
+    """What a probe asks. ready: whether requests can be served, and not only whether the process answers."""
+
+    ready: str | None = None
+
 
 PROBE_OPERATIONS = (
     row(
         "health",
         "GET /api/v1/health",
         None,
-        "Tell whether the service answers. A good key adds version, uptime and checks.",
+        "Tell whether the service answers, or with `ready=true` can serve. A good key adds version, uptime and checks.",
         door=Door.OPTIONAL,
+        takes=HealthWanted,
+        query=(choice("ready", ("true",), "Answer 503 as long as nothing can be decided or recorded."),),
+        fails=("audit_unavailable",),
     ),
     row("openapi", "GET /api/v1/openapi.json", None, "Return this description of the API.", door=Door.OPEN),
     row(

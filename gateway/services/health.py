@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from contextlib import suppress
 
-from gateway.errors import GatewayError
+from gateway.errors import AuditUnavailable, GatewayError
 from gateway.shield import Shield
+from gateway.store.database import StoreUnavailable
 from gateway.store.meta import INSTANCE_ID
 from gateway.store.store import Store
 
@@ -26,6 +27,14 @@ class Health:
         except GatewayError:
             return self.states(is_readable=False)
         return self.states()
+
+    async def check_ready(self) -> None:
+        """Raise AuditUnavailable as long as nothing can be decided or recorded. Reads at most once a second."""
+        with suppress(StoreUnavailable):
+            await self._store.authority.follow()
+            if self._is_writable():
+                return
+        raise AuditUnavailable("The database does not answer, so this gateway can serve nobody.", retry_after_seconds=1)
 
     def states(self, *, is_readable: bool = True) -> dict[str, str]:
         """Return the state of each service by name: `healthy` or `unavailable`.

@@ -211,6 +211,17 @@ class Scans:
                 with anyio.move_on_after(CROWD_SECONDS), contextlib.suppress(StoreUnavailable):
                     await self.store.db.write(lambda tx: None, is_durable=False)
             return
+        await self._record(principal, result, row, context, captured, details or {})
+
+    async def _record(
+        self,
+        principal: Principal,
+        result: ScanResult,
+        row: TrafficRow,
+        context: RequestContext,
+        captured: CapturedText | None,
+        details: Mapping[str, object],
+    ) -> None:
         event = self.audit.event(
             f"shield_scan_{result.verdict.value.lower()}",
             source="shield",
@@ -225,7 +236,7 @@ class Scans:
                 "sha256": row.text_sha256,
                 "chars": row.text_chars,
                 "detections": list(row.detections),
-                **(details or {}),
+                **details,
             },
         )
 

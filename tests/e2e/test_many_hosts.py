@@ -219,6 +219,8 @@ def test_a_crash_of_the_database_loses_nothing_and_gateways_come_back_by_themsel
                 assert refused.code == "audit_unavailable"
                 alive = gateways[0].ask("GET", "/api/v1/health", key=None)
                 assert alive.json["status"] == "ok", "nobody need start it again"
+                ready = gateways[0].ask("GET", "/api/v1/health?ready=true", key=None)
+                assert (ready.status, ready.code) == (503, "audit_unavailable"), "a balancer takes it out"
             finally:
                 started = time.monotonic()
                 postgres.start()
@@ -313,6 +315,7 @@ def test_a_gateway_that_is_cut_off_answers_503_and_never_by_stale_authority(host
                 slowest = max(slowest, time.monotonic() - sent)
                 assert answer.status == 503 or sent < revoked + 1.2, answer.body
                 time.sleep(0.05)
+            assert lonely.ask("GET", "/api/v1/health?ready=true", key=None).status == 503
             assert load.statuses(revoked + 7, 1)[503]
             assert set(load.statuses(revoked + 1.2, 1)) == {503}
             assert set(load.statuses(revoked, 0)) == {200}, "the other side goes on"
