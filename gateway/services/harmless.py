@@ -12,7 +12,6 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from gateway.clock import Clock, Ids
 from gateway.domain.alerts import ACTIVE, Alert, AlertFilter, AlertSource, AlertStatus, RequestAlert, dismiss, move
 from gateway.domain.harmless import (
     SCOPES,
@@ -32,7 +31,7 @@ from gateway.errors import Conflict, NotFound
 from gateway.records import project
 from gateway.schema import check
 from gateway.services.alerts import Alerts
-from gateway.services.audit import Audit
+from gateway.services.core import Service
 from gateway.services.new_verdicts import NewVerdicts
 from gateway.services.replay import Replay, suite_loss
 from gateway.services.resource import check_future
@@ -41,7 +40,6 @@ from gateway.shield.detections import Severity, Verdict
 from gateway.shield.scoring import Policy
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
-from gateway.store.store import Store
 
 DEFAULT_DAYS = 30
 REPORTED = "rule-reported"
@@ -59,13 +57,9 @@ class _Subject:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Harmless:
+class Harmless(Service):
     """Marks requests as harmless."""
 
-    store: Store
-    clock: Clock
-    ids: Ids
-    audit: Audit
     alerts: Alerts
     acceptances: RiskAcceptances
     new_verdicts: NewVerdicts

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gateway.clock import Clock
 from gateway.domain.alerts import AlertFilter, AlertSource, AlertStatus
 from gateway.domain.harmless import Exemption, LetThrough, Passed, SuiteLoss
 from gateway.domain.policies import ShieldPolicy
 from gateway.domain.risk_acceptances import DAY_MS, RiskAcceptance, Source
 from gateway.domain.traffic import MAX_TRAFFIC_LIMIT, TrafficFilter, TrafficRow
+from gateway.services.core import Service
 from gateway.services.findings import kept_detection
 from gateway.services.new_verdicts import NewVerdicts
 from gateway.services.rules import Rules
@@ -18,7 +18,6 @@ from gateway.shield.detections import Detection, Verdict
 from gateway.shield.scoring import Policy, judge
 from gateway.shield.suite import load_suite
 from gateway.store.database import Transaction
-from gateway.store.store import Store
 
 REPLAY_DAYS = 30
 MOST_ROWS = 2_000
@@ -31,11 +30,9 @@ Exceptions = Mapping[Exemption, Sequence[RiskAcceptance]]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Replay:
+class Replay(Service):
     """Judges anew what was found before."""
 
-    store: Store
-    clock: Clock
     new_verdicts: NewVerdicts
     rules: Rules
     shield: Shield

@@ -9,13 +9,12 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
-from gateway.clock import Clock, Ids
 from gateway.domain.keys import KEEP_AT, KEEP_TEXT, KeyRecord
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.schema import check
-from gateway.services.audit import Audit
+from gateway.services.core import Service
 from gateway.spelling import hint
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
@@ -37,7 +36,7 @@ T = TypeVar("T")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Resource(Generic[R]):
+class Resource(Service, Generic[R]):
     """The records of one noun. The edges check who may manage them.
 
     noun, nouns: for messages. resource_type: in the audit log. repository: the attribute of `Store` that has them.
@@ -53,11 +52,6 @@ class Resource(Generic[R]):
     audited: ClassVar[tuple[str, ...]] = ()
     name_field: ClassVar[str] = "name"
     is_found_by_name: ClassVar[bool] = False
-
-    store: Store
-    clock: Clock
-    ids: Ids
-    audit: Audit
 
     @property
     def _repository(self) -> Any:
