@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from gateway import __version__
-from gateway.bundle import archive_sha256
 from gateway.clock import Clock, Ids
 from gateway.domain.policies import OutboundAction, OutboundStream, ShieldMode, ShieldPolicy, Unscannable
 from gateway.http.client import Client
@@ -271,8 +270,6 @@ class Gateway(Lasting):
             load=self.host_load,
             scores=self.trust_audits.point,
             started_at=self.started_at,
-            version=__version__,
-            archive_sha256=archive_sha256,
         )
         self.fleet_peers = FleetPeers(
             self,

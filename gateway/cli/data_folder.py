@@ -55,12 +55,10 @@ def _backup(options: argparse.Namespace, console: Console) -> int:
 
     async def work(gateway: Gateway) -> int:
         made = await backups.back_up(
+            gateway,
             local("cli"),
             options.file,
             context(gateway),
-            store=gateway.store,
-            audit=gateway.audit,
-            clock=gateway.clock,
             log=gateway.log,
             opener=partial(opened, clock=gateway.clock, ids=gateway.ids, log=gateway.log),
         )

@@ -42,7 +42,7 @@ from gateway.outputs.syslog import Syslog
 from gateway.outputs.webhook import Post, Webhook
 from gateway.schema import Bounds, check
 from gateway.services.provider_keys import STORED, KeyedResource, ProviderKeys
-from gateway.services.resource import patched
+from gateway.services.resource import as_conflict, patched
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 
@@ -256,12 +256,8 @@ class EventOutputs(KeyedResource[EventOutput]):
                 read_secret(wanted.secret)
             self.secrets.check(reference, param="secret")
             after = replace(after, secret=reference)
-        try:
+        with as_conflict(wanted.target is None):
             return replace(after, target=_read_target(after))
-        except InvalidRequest as error:
-            if wanted.target is not None:
-                raise
-            raise Conflict(error.message, param=error.param) from None
 
 
 def _read_target(output: EventOutput) -> str:

@@ -172,18 +172,14 @@ class Incidents(Service):
             others = [row for id in ids if id not in mine and (row := self.store.traffic.find(tx, id)) is not None]
             for row in others[:MOST_ELSEWHERE]:
                 found = next((one for one in row.detections if one.get("secret") == secret), {})
+                direction = found.get("direction")
                 yield project(
                     SeenElsewhere,
                     row,
                     secret=secret,
                     matched=str(found.get("matched", "")),
-                    direction=_word(found, "direction"),
+                    direction=direction if isinstance(direction, str) else None,
                 )
-
-
-def _word(found: Mapping[str, object], name: str) -> str | None:
-    value = found.get(name)
-    return value if isinstance(value, str) else None
 
 
 async def _done(act: str, principal: Principal, needs: Permission, run: Callable[[], Awaitable[object]]) -> Stopped:

@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gateway.domain.alerts import AlertFilter, AlertSource, AlertStatus
+from gateway.domain.alerts import AlertStatus
 from gateway.domain.harmless import Exemption, LetThrough, Passed, SuiteLoss
 from gateway.domain.policies import ShieldPolicy
 from gateway.domain.risk_acceptances import DAY_MS, RiskAcceptance, Source
 from gateway.domain.traffic import MAX_TRAFFIC_LIMIT, TrafficFilter, TrafficRow
+from gateway.services.alerts import alerts_of
 from gateway.services.core import Service
 from gateway.services.findings import kept_detection
 from gateway.services.new_verdicts import NewVerdicts
@@ -81,10 +82,8 @@ class Replay(Service):
         self, tx: Transaction, judged: int, is_partial: bool, unknown: int, found: list[Passed]
     ) -> LetThrough:
         found.sort(key=lambda one: -one.occurred_at)
-        wanted = (AlertFilter(source=AlertSource.SHIELD, request_id=one.request_id) for one in found)
-        confirmed = sum(
-            any(alert.status in CONFIRMED for alert in self.store.alerts.page(tx, one).items) for one in wanted
-        )
+        alerts = (alerts_of(self.store, tx, one.request_id) for one in found)
+        confirmed = sum(any(alert.status in CONFIRMED for alert in some) for some in alerts)
         unblocked = sum(one.verdict == Verdict.BLOCK for one in found)
         examples = tuple(found[:MOST_EXAMPLES])
         return LetThrough(REPLAY_DAYS, judged, is_partial, unknown, len(found), unblocked, confirmed, examples)

@@ -4,7 +4,8 @@ A subclass names its noun and repository, and supplies two checks: `_made` retur
 one. The transaction that writes a record also appends its audit event. A change that changes nothing writes nothing.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
@@ -160,7 +161,7 @@ class Resource(Service, Generic[R]):
         version: int | None,
         change: Callable[[R], R],
         *,
-        action: str = "changed",
+        action: str | None = None,
     ) -> R:
         """Find a record, compare its version, and write what `change` makes of it unless it is the same."""
         before: Any = self.find(tx, name)
@@ -171,8 +172,13 @@ class Resource(Service, Generic[R]):
         self._check_name(tx, after)
         details = self._write(tx, before, after)
         shown = {"before": self._shown(before), "after": self._shown(after)}
+        action = action or self._action(before, after)
         self._append(tx, action, principal, context, id=before.id, details=details, **shown)
         return self.find(tx, after.id)
+
+    def _action(self, before: R, after: R) -> str:
+        """Return what a change did, for the name of its audit event."""
+        return "changed"
 
     def _write(self, tx: Any, before: R, after: R) -> Mapping[str, object] | None:
         """Write a change and return the details of its audit event."""
@@ -221,6 +227,17 @@ def check_future(at: int | None, now_at: int, *, param: str = "expires_at", days
     if at is not None and not now_at < at <= latest:
         limit = "before the year 10000" if days is None else f"at most {days} days from now"
         raise InvalidRequest(f"{param} must be in the future, {limit}.", param=param)
+
+
+@contextmanager
+def as_conflict(of_record: bool = True) -> Iterator[None]:
+    """Raise Conflict in place of InvalidRequest, if what the record already holds is at fault and not the caller."""
+    try:
+        yield
+    except InvalidRequest as error:
+        if not of_record:
+            raise
+        raise Conflict(error.message, param=error.param) from None
 
 
 def find_key(store: Store, tx: Transaction, id_or_prefix: str, *, param: str) -> KeyRecord:

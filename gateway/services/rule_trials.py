@@ -6,7 +6,7 @@ newest first, and the cases of the validation suite. Nothing is recorded.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated
 
@@ -18,6 +18,7 @@ from gateway.domain.policies import Capture, ShieldPolicy
 from gateway.domain.principals import Permission, Principal
 from gateway.errors import Conflict, NotFound
 from gateway.offload import ThreadOffload
+from gateway.records import project
 from gateway.schema import Bounds, check
 from gateway.services.core import Core, Service
 from gateway.services.local_rules import Fields, checked_trial, drafted
@@ -175,7 +176,7 @@ class RuleTrials(Service):
 
     async def replay_policy(self, principal: Principal, wanted: ReplayPolicy) -> Replay:
         """Return what a draft of a policy would change. Raises as `replay_rule`."""
-        changes = WantedPolicy(**{one.name: getattr(wanted, one.name) for one in fields(WantedPolicy)})
+        changes = project(WantedPolicy, wanted)
         changed = None if wanted.policy is None else await self._policies.show(wanted.policy)
         draft, only = self._policies.draft(changes, changed).scoring, changed.id if changed else None
 

@@ -5,7 +5,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -31,6 +31,7 @@ from gateway.domain.principals import Principal, RequestContext, local
 from gateway.domain.trust_audit_facts import Facts, RunningGateway
 from gateway.domain.trust_audits import run as run_checks
 from gateway.errors import GatewayError
+from gateway.records import project
 from gateway.services.archive_check import archive_problem
 from gateway.services.resource import Resource
 from gateway.services.running import THIS_SHELL, Running
@@ -123,7 +124,7 @@ class TrustAudits(Resource[TrustAudit]):
             report = self.report(tx)
             points = (*points, PosturePoint(now_at, report.threat_score, report.posture_score))
             history = points[::-1][:: -(-len(points) // MAX_POINTS)][::-1]  # evenly spaced, the newest included
-            return PostureView(**{one.name: getattr(report, one.name) for one in fields(report)}, history=history)
+            return project(PostureView, report, history=history)
 
         return await self.store.db.read(work)
 
