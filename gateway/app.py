@@ -120,7 +120,7 @@ class Lasting(Core):
         self.access_list = AccessList(self)
         self.policies = Policies(self)
         self.keys = Keys(self)
-        self.trials = Trials(self.policies, self.keys, clock)
+        self.trials = Trials(self, policies=self.policies, keys=self.keys)
         self.first_start = FirstStart(self, keys=self.keys)
         refusals = Refusals(self, alerts=alerts)
         self.limiter = shared.limiter if shared else RateWindows()
@@ -191,7 +191,7 @@ class Gateway(Lasting):
             alerts=self.alerts,
             acceptances=self.risk_acceptances,
             new_verdicts=self.new_verdicts,
-            replay=Replay(self, new_verdicts=self.new_verdicts, rules=self.rules, shield=self.shield),
+            replay=Replay(self, new_verdicts=self.new_verdicts, rules=self.rules),
         )
         self.shield_tests = ShieldTests(self, shield=shield, rules=self.rules)
         self.security_scans = SecurityScans(
@@ -238,9 +238,7 @@ class Gateway(Lasting):
             log=self.log,
             from_settings=upstream,
         )
-        self.provider_test = ProviderTest(
-            routing=self.routing, circuits=self.circuits, providers=self.providers, clock=self.clock
-        )
+        self.provider_test = ProviderTest(self, routing=self.routing, circuits=self.circuits, providers=self.providers)
 
     def _make_checks(self) -> None:
         settings, shield = self.settings, self.shield
@@ -253,7 +251,7 @@ class Gateway(Lasting):
             policy=self.policy,
             is_shell=self.is_shell,
         )
-        self.trust_audits = TrustAudits(self, settings=settings, shield=shield, running=self.running)
+        self.trust_audits = TrustAudits(self, running=self.running)
         self.audit_chain = AuditChain(self, alerts=self.alerts)
         self.reports = Reports(self, scores=self.trust_audits.point)
         self.report_schedules = ReportSchedules(self)

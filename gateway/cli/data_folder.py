@@ -118,7 +118,6 @@ def _restore(options: argparse.Namespace, console: Console) -> int:
 def _restored(options: argparse.Namespace, config: Settings, path: str) -> backups.Restored:
     """Restore the backup into the SQLite database at `path`."""
     clock = SystemClock()
-    ids = SystemIds(clock)
     restore = partial(
         backups.restore,
         local("cli"),
@@ -127,8 +126,7 @@ def _restored(options: argparse.Namespace, config: Settings, path: str) -> backu
         force=options.force,
         revoke_newer=options.revoke_newer,
         clock=clock,
-        ids=ids,
-        opener=partial(opened, clock=clock, ids=ids, log=make_log(config)),
+        opener=partial(opened, clock=clock, ids=SystemIds(clock), log=make_log(config)),
     )
     return anyio.run(restore)
 

@@ -74,8 +74,6 @@ class Agents(Resource[AgentRecord]):
     """The inventory of agents. `AgentDiscovery` records what they do."""
 
     noun, nouns = "agent", "agents"
-    resource_type = "agent"
-    repository = "agents"
     most = MAX_AGENTS
     audited = ("name", "owner", "role", "model", "tools", "tags", "blocked_at", "retired_at")
 

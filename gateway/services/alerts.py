@@ -51,8 +51,6 @@ class Alerts(Resource[Alert]):
     """The alerts of this gateway. Nobody creates or removes one by a call."""
 
     noun, nouns = "alert", "alerts"
-    resource_type = "alert"
-    repository = "alerts"
 
     # By key: since when they are counted, and how many.
     _new_of_agents: dict[str, tuple[int, int]] = field(init=False, default_factory=dict)

@@ -14,7 +14,7 @@ from typing import cast
 from anyio import to_thread
 
 from gateway import __version__
-from gateway.clock import Clock, Ids
+from gateway.clock import Clock
 from gateway.domain.audit import ChainHead, ChainReport
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import SetupError
@@ -106,7 +106,6 @@ async def restore(
     force: bool,
     revoke_newer: bool,
     clock: Clock,
-    ids: Ids,
     opener: Opener,
 ) -> Restored:
     """Verify the backup in the file `backup`, then put its database at the path `database`.
@@ -141,9 +140,7 @@ async def restore(
                 "replaced": replaced,
                 "version": __version__,
             }
-            revivals = await settle(
-                new, present, principal, details, keep_out=revoke_newer, clock=clock, ids=ids, opener=opener
-            )
+            revivals = await settle(new, present, principal, details, keep_out=revoke_newer, opener=opener)
             aside = await to_thread.run_sync(_swap, new, database, clock.now_at())
     except (OSError, zlib.error) as error:
         raise SetupError(f"{backup} cannot be restored: {error}.") from error

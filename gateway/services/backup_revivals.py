@@ -117,7 +117,7 @@ async def present_in(database: str, folder: str, opener: Opener) -> Present | No
 
 async def settle(
     path: str, present: Present | None, principal: Principal, details: Mapping[str, object], *, keep_out: bool,
-    clock: Clock, ids: Ids, opener: Opener,
+    opener: Opener,
 ) -> Revivals:  # fmt: skip
     """Record the restore in the restored database at `path`; with `keep_out`, keep the newer state of keys and users.
 
@@ -129,9 +129,9 @@ async def settle(
             "The present database is missing or cannot be read, so --revoke-newer cannot tell what to keep revoked. "
             "Restore without it, then revoke keys and disable users by hand."
         )
-    now_at, context = clock.now_at(), RequestContext(request_id=ids.new("req"), user_agent="cli")
     async with opener(path) as core:
-        store = core.store
+        store, now_at = core.store, core.clock.now_at()
+        context = RequestContext(request_id=core.ids.new("req"), user_agent="cli")
         backup = await store.db.read(lambda tx: _read(store, tx))
         found = _compare(backup, present, now_at, keep_out=keep_out)
 

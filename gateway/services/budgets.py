@@ -77,8 +77,6 @@ class Budgets(Resource[Budget]):
     """The budgets of this gateway. A new one counts requests from now on; a changed one keeps what was spent."""
 
     noun, nouns = "budget", "budgets"
-    resource_type = "budget"
-    repository = "budgets"
     most = MAX_BUDGETS
     audited = ("name", "scope", "scope_value", "unit", "window", "soft_pct", "action")
 

@@ -27,6 +27,7 @@ from gateway.services.budgets import Budgets, WantedBudget
 from gateway.services.core import Core
 from gateway.services.findings import described
 from gateway.services.keys import Keys
+from gateway.services.refusals import GUESSES, stranger
 from gateway.services.spending import Spending
 from gateway.services.traffic import Traffic
 from gateway.shield import Shield
@@ -247,23 +248,14 @@ class DemoData:
 
     def _write_guesses(self, tx: Transaction, at: int) -> None:
         """Refuse a series of guessed API keys, and raise the alert of it."""
-        stranger = Principal("key", "unknown", "unknown", frozenset(), frozenset())
         for number in range(_GUESSES):
             self._time.at = at + 100 * number
             self._core.audit.append_change(
-                tx, "api_key_refused", stranger, self._context(_GUESSER), "api_key", None, source="auth",
+                tx, "api_key_refused", stranger("key"), self._context(_GUESSER), "api_key", None, source="auth",
                 outcome="refused", reason="invalid_api_key",
             )  # fmt: skip
         self._alerts.raise_event(
-            tx,
-            source=AlertSource.AUTH,
-            rule="many-invalid-keys",
-            severity=Severity.HIGH,
-            title="Somebody tries out API keys",
-            description="Many API keys that are wrong, revoked or expired came from one address within seconds.",
-            subject=_GUESSER,
-            occurred_at=at,
-            evidence=({"ip": _GUESSER, "refused": _GUESSES},),
+            tx, **GUESSES, subject=_GUESSER, occurred_at=at, evidence=({"ip": _GUESSER, "refused": _GUESSES},)
         )
 
     def _raise_outage(self, tx: Transaction, at: int, *, is_down: bool) -> None:

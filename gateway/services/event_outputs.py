@@ -121,8 +121,6 @@ class EventOutputs(KeyedResource[EventOutput]):
     """
 
     noun, nouns = "event output", "event outputs"
-    resource_type = "event_output"
-    repository = "event_outputs"
     most = MAX_OUTPUTS
     audited = ("name", "kind", "target", "kinds", "min_severity", "format", "allow_private", "enabled")
 

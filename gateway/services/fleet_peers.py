@@ -61,7 +61,6 @@ class FleetPeers(KeyedResource[Peer]):
 
     noun, nouns = "peer", "peers"
     resource_type = "fleet_peer"
-    repository = "peers"
     most = MAX_PEERS
 
     fleet: Fleet

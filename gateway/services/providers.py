@@ -109,8 +109,6 @@ class Providers(KeyedResource[Provider]):
     """
 
     noun, nouns = "provider", "providers"
-    resource_type = "provider"
-    repository = "providers"
     most = MAX_PROVIDERS
     is_found_by_name = True
     audited = (

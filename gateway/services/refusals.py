@@ -29,7 +29,7 @@ MANY_REFUSALS = 20
 """If one address sends this many refused keys within a window, somebody is trying keys out."""
 _GUESSED = ("invalid_api_key", "key_revoked", "key_expired")
 
-_GUESSES: Mapping[str, Any] = {
+GUESSES: Mapping[str, Any] = {
     "source": AlertSource.AUTH,
     "rule": "many-invalid-keys",
     "severity": Severity.HIGH,
@@ -160,7 +160,7 @@ class Refusals(Service):
                 counts[kind.ip] = counts.get(kind.ip, 0) + one.count
         for ip, count in counts.items():
             if count >= MANY_REFUSALS:
-                self._raise_behind(_GUESSES, ip, refused=count)
+                self._raise_behind(GUESSES, ip, refused=count)
 
     def _raise_behind(
         self,

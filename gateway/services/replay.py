@@ -14,7 +14,6 @@ from gateway.services.core import Service
 from gateway.services.findings import kept_detection
 from gateway.services.new_verdicts import NewVerdicts
 from gateway.services.rules import Rules
-from gateway.shield import Shield
 from gateway.shield.detections import Detection, Verdict
 from gateway.shield.scoring import Policy, judge
 from gateway.shield.suite import load_suite
@@ -36,7 +35,6 @@ class Replay(Service):
 
     new_verdicts: NewVerdicts
     rules: Rules
-    shield: Shield
     _suite: tuple[str, list[tuple[Detection, ...]]] | None = field(default=None, init=False)
 
     def let_through(
@@ -107,7 +105,7 @@ class Replay(Service):
         rules = self.rules.apply()
         if self._suite is None or self._suite[0] != rules:
             cases = [case for case in load_suite() if case.is_attack]
-            scanned = [self.shield.scan(case.sent(), case.direction) for case in cases]
+            scanned = [self.rules.shield.scan(case.sent(), case.direction) for case in cases]
             self._suite = rules, [result.detections for result in scanned]
         return self._suite[1]
 

@@ -40,19 +40,24 @@ T = TypeVar("T")
 class Resource(Service, Generic[R]):
     """The records of one noun. The edges check who may manage them.
 
-    noun, nouns: for messages. resource_type: in the audit log. repository: the attribute of `Store` that has them.
-    most: the limit of their number, 0 for none. audited: the fields in audit events. name_field: of a unique name.
-    is_found_by_name: whether a name finds a record as an id does.
+    noun, nouns: for messages. resource_type: in the audit log, by default the noun. repository: the attribute of
+    `Store` that has them, by default the nouns. most: the limit of their number, 0 for none. audited: the fields in
+    audit events. name_field: of a unique name. is_found_by_name: whether a name finds a record as an id does.
     """
 
-    noun: ClassVar[str]
+    noun: ClassVar[str] = ""
     nouns: ClassVar[str] = ""
-    resource_type: ClassVar[str]
-    repository: ClassVar[str]
+    resource_type: ClassVar[str] = ""
+    repository: ClassVar[str] = ""
     most: ClassVar[int] = 0
     audited: ClassVar[tuple[str, ...]] = ()
     name_field: ClassVar[str] = "name"
     is_found_by_name: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.resource_type = cls.resource_type or cls.noun.replace(" ", "_")
+        cls.repository = cls.repository or cls.nouns.replace(" ", "_")
 
     @property
     def _repository(self) -> Any:

@@ -53,9 +53,7 @@ class NewSecurityScan:
 class SecurityScans(Resource[SecurityScan]):
     """The security scans of this database. The edges check who may run one. scan_paths: the allowed folders."""
 
-    noun = "security scan"
-    resource_type = "security_scan"
-    repository = "security_scans"
+    noun, nouns = "security scan", "security scans"
 
     shield: Shield
     scan_paths: Sequence[str]

@@ -64,7 +64,7 @@ async def gateway() -> AsyncGenerator[Any, None]:
     scans = Scans(core, shield=shield, alerts=alerts, policy=policy, policies=policies, acceptances=acceptances)
     settings = Settings(data_dir=":memory:")
     running = Running(settings=settings, shield=shield, store=store, health=health, policy=policy)
-    audits = TrustAudits(core, settings=settings, shield=shield, running=running)
+    audits = TrustAudits(core, running=running)
     parts |= {"running": running, "trust_audits": audits}
     parts["shield_tests"] = ShieldTests(core, shield=shield)
     parts["access_list"] = AccessList(core)

@@ -75,7 +75,7 @@ async def room(
     settings, policy = Settings(data_dir=data_dir, **more), ShieldPolicy(mode=mode)
     health = Health(shield=used, store=store, upstream=None)
     running = Running(settings=settings, shield=used, store=store, health=health, policy=policy)
-    audits = TrustAudits(core, settings=settings, shield=used, running=running)
+    audits = TrustAudits(core, running=running)
     try:
         yield Room(audits, store, core.audit, clock)
     finally:
