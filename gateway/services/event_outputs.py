@@ -6,14 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
-from gateway.domain.addresses import (
-    BASE_URL_PROMISE,
-    MAX_URL_CHARS,
-    check_host,
-    may_connect,
-    may_connect_privately,
-    read_base_url,
-)
+from gateway.domain.addresses import BASE_URL_PROMISE, MAX_URL_CHARS, address_check, check_host, read_base_url
 from gateway.domain.event_outputs import (
     ALL_KINDS,
     FILE_PROMISE,
@@ -206,7 +199,7 @@ class EventOutputs(KeyedResource[EventOutput]):
 
         Raises DeliveryFailed if the secret is not where the record says, or there is no folder for files.
         """
-        allow = may_connect_privately if output.allow_private else may_connect
+        allow = address_check(allow_private=output.allow_private)
         match output.kind:
             case OutputKind.WEBHOOK:
                 try:
