@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from gateway import __version__
-from gateway.bundle import archive_sha256
 from gateway.clock import Clock, Ids
 from gateway.domain.policies import OutboundAction, OutboundStream, ShieldMode, ShieldPolicy, Unscannable
 from gateway.http.client import Client
@@ -24,13 +23,13 @@ from gateway.services.access_list import AccessList
 from gateway.services.agent_discovery import AgentDiscovery
 from gateway.services.agents import Agents
 from gateway.services.alerts import Alerts
-from gateway.services.audit import Audit
 from gateway.services.audit_chain import AuditChain
 from gateway.services.authentication import Authentication
 from gateway.services.budgets import Budgets
 from gateway.services.chat import Chat
 from gateway.services.chat_costs import ChatCosts
 from gateway.services.circuits import Circuits
+from gateway.services.core import Core
 from gateway.services.event_outputs import EventOutputs
 from gateway.services.event_sender import EventSender
 from gateway.services.evidence import Evidence
@@ -97,7 +96,7 @@ class Shared:
     database: tuple[int, int] | None = None
 
 
-class Lasting:
+class Lasting(Core):
     """The services that last as long as the process, across reloads. They need no rules.
 
     is_shell: this process is a command, which serves nobody. started_at: when the gateway or its group began to serve.
@@ -107,58 +106,44 @@ class Lasting:
         self, store: Store, clock: Clock, ids: Ids, log: Log, *, shared: Shared | None = None, is_shell: bool = False
     ) -> None:
         """shared: None when this process is the only one that serves."""
-        self.store = store
-        self.clock = clock
-        self.ids = ids
+        super().__init__(store, clock, ids)
         self.log = log
         self.is_shell = is_shell
         self.started_at = shared.started_at if shared else clock.now_at()
         self.metrics = Metrics(board=shared.board if shared else None)
         self.metrics.gauge("gateway_start_time_seconds", self.started_at / 1000)
-        self.audit = audit = Audit(store=store, clock=clock, ids=ids)
-        self.alerts = alerts = Alerts(store=store, clock=clock, ids=ids, audit=audit)
+        self.alerts = alerts = Alerts(self)
         self.leases = Leases(store=store, ids=ids)
         self.host_load = HostLoad(clock=clock, is_worker=shared is not None)
-        self.feed = Feed(store=store, clock=clock)
-        self.traffic = Traffic(store=store, clock=clock)
-        self.access = AccessGuard(store=store, clock=clock)
-        self.access_list = AccessList(store=store, clock=clock, ids=ids, audit=audit)
-        self.policies = Policies(store=store, clock=clock, ids=ids, audit=audit)
-        self.keys = Keys(store=store, clock=clock, ids=ids, audit=audit)
-        self.trials = Trials(self.policies, self.keys, clock)
-        self.first_start = FirstStart(store=store, clock=clock, ids=ids, audit=audit, keys=self.keys)
-        refusals = Refusals(audit=audit, clock=clock, alerts=alerts)
+        self.feed = Feed(self)
+        self.traffic = Traffic(self)
+        self.access = AccessGuard(self)
+        self.access_list = AccessList(self)
+        self.policies = Policies(self)
+        self.keys = Keys(self)
+        self.trials = Trials(self, policies=self.policies, keys=self.keys)
+        self.first_start = FirstStart(self, keys=self.keys)
+        refusals = Refusals(self, alerts=alerts)
         self.limiter = shared.limiter if shared else RateWindows()
         self.authentication = Authentication(
-            store=store,
-            clock=clock,
-            audit=audit,
+            self,
             limiter=RateGrants(store.db) if store.db.is_shared else self.limiter,
             refusals=refusals,
             access=self.access,
             policies=self.policies,
         )
         passwords = Passwords(ids=ids)
-        self.users = Users(store=store, clock=clock, ids=ids, audit=audit, passwords=passwords)
-        self.sign_in_throttle = SignInThrottle(store=store, clock=clock, refusals=refusals)
-        self.signin = SignIn(
-            store=store, clock=clock, ids=ids, audit=audit, passwords=passwords, throttle=self.sign_in_throttle
-        )
-        self.agents = Agents(store=store, clock=clock, ids=ids, audit=audit, traffic=self.traffic)
-        self.incidents = Incidents(
-            store=store,
-            clock=clock,
-            alerts=alerts,
-            keys=self.keys,
-            agents=self.agents,
-            access=self.access_list,
-        )
-        self.evidence = Evidence(store=store, clock=clock, audit=audit, incidents=self.incidents)
-        self.agent_discovery = AgentDiscovery(store=store, clock=clock, ids=ids, alerts=alerts)
-        self.spending = Spending(store=store, clock=clock, alerts=alerts)
-        self.budgets = Budgets(store=store, clock=clock, ids=ids, audit=audit, spending=self.spending)
-        self.risk_acceptances = RiskAcceptances(store=store, clock=clock, ids=ids, audit=audit)
-        self.circuits = Circuits(store=store, clock=clock, alerts=alerts, log=log)
+        self.users = Users(self, passwords=passwords)
+        self.sign_in_throttle = SignInThrottle(self, refusals=refusals)
+        self.signin = SignIn(self, passwords=passwords, throttle=self.sign_in_throttle)
+        self.agents = Agents(self, traffic=self.traffic)
+        self.incidents = Incidents(self, alerts=alerts, keys=self.keys, agents=self.agents, access=self.access_list)
+        self.evidence = Evidence(self, incidents=self.incidents)
+        self.agent_discovery = AgentDiscovery(self, alerts=alerts)
+        self.spending = Spending(self, alerts=alerts)
+        self.budgets = Budgets(self, spending=self.spending)
+        self.risk_acceptances = RiskAcceptances(self)
+        self.circuits = Circuits(self, alerts=alerts, log=log)
 
 
 class Gateway(Lasting):
@@ -186,20 +171,14 @@ class Gateway(Lasting):
         self._make_fleet_and_outputs()
 
     def _make_scans(self, base: Shield) -> None:
-        store, clock, ids, audit, alerts = self.store, self.clock, self.ids, self.audit, self.alerts
         settings, shield = self.settings, self.shield
-        self.rules = Rules(base=base, shield=shield, store=store, clock=clock, audit=audit, log=self.log)
-        self.local_rules = LocalRules(store=store, clock=clock, ids=ids, audit=audit, rules=self.rules)
-        self.rule_trials = RuleTrials(
-            rules=self.rules, policies=self.policies, policy=self.policy, store=store, clock=clock
-        )
+        self.rules = Rules(self, base=base, shield=shield, log=self.log)
+        self.local_rules = LocalRules(self, rules=self.rules)
+        self.rule_trials = RuleTrials(self, rules=self.rules, policies=self.policies, policy=self.policy)
         self.scans = Scans(
+            self,
             shield=shield,
-            store=store,
-            clock=clock,
-            ids=ids,
-            audit=audit,
-            alerts=alerts,
+            alerts=self.alerts,
             policy=self.policy,
             policies=self.policies,
             acceptances=self.risk_acceptances,
@@ -207,52 +186,39 @@ class Gateway(Lasting):
             max_text_chars=settings.max_text_chars,
             max_wait_seconds=settings.max_wait_seconds,
         )
-        self.new_verdicts = NewVerdicts(store, clock, self.policies, policy=self.policy)
+        self.new_verdicts = NewVerdicts(self, policies=self.policies, policy=self.policy)
         self.harmless = Harmless(
-            store=store,
-            clock=clock,
-            ids=ids,
-            audit=audit,
+            self,
             alerts=self.alerts,
             acceptances=self.risk_acceptances,
             new_verdicts=self.new_verdicts,
-            replay=Replay(
-                store=store, clock=clock, new_verdicts=self.new_verdicts, rules=self.rules, shield=self.shield
-            ),
+            replay=Replay(self, new_verdicts=self.new_verdicts, rules=self.rules),
         )
-        self.shield_tests = ShieldTests(shield=shield, store=store, clock=clock, audit=audit, rules=self.rules)
+        self.shield_tests = ShieldTests(self, shield=shield, rules=self.rules)
         self.security_scans = SecurityScans(
+            self,
             shield=shield,
-            store=store,
-            clock=clock,
-            ids=ids,
-            audit=audit,
             scan_paths=settings.scan_paths,
             max_text_chars=settings.max_text_chars,
         )
 
     def _make_chat(self) -> None:
-        store, clock, ids, audit, alerts = self.store, self.clock, self.ids, self.audit, self.alerts
         settings, secrets, upstream = self.settings, self.secrets, settings_provider(self.settings)
         dialect = OpenAiDialect(max_messages=settings.max_messages, max_chars=settings.max_chat_chars)
-        open_http = partial(HttpUpstream, self.client, dialect, clock=clock, ids=ids, user_agent=_USER_AGENT)
+        open_http = partial(HttpUpstream, self.client, dialect, clock=self.clock, ids=self.ids, user_agent=_USER_AGENT)
         self.routing = Routing(
-            store=store,
-            clock=clock,
+            self,
             circuits=self.circuits,
             keys=secrets,
-            connect=partial(connect, settings, open_http, EchoModel(clock=clock, ids=ids)),
+            connect=partial(connect, settings, open_http, EchoModel(clock=self.clock, ids=self.ids)),
             upstream=upstream,
             metrics=self.metrics,
             attempts_seconds=settings.upstream_attempts_seconds,
         )
         self.chat = Chat(
-            store=store,
-            clock=clock,
-            ids=ids,
+            self,
             metrics=self.metrics,
-            audit=audit,
-            alerts=alerts,
+            alerts=self.alerts,
             scanner=self.scans.scanner,
             dialect=dialect,
             policy=self.policy,
@@ -267,60 +233,46 @@ class Gateway(Lasting):
         )
         self.guardrails = Guardrails(scans=self.scans, dialect=dialect)
         self.providers = Providers(
-            store=store,
-            clock=clock,
-            ids=ids,
-            audit=audit,
+            self,
             circuits=self.circuits,
             keys=secrets,
             resolve=addresses_of,
             log=self.log,
             from_settings=upstream,
         )
-        self.provider_test = ProviderTest(
-            routing=self.routing, circuits=self.circuits, providers=self.providers, clock=clock
-        )
+        self.provider_test = ProviderTest(self, routing=self.routing, circuits=self.circuits, providers=self.providers)
 
     def _make_checks(self) -> None:
-        store, clock, ids, audit, alerts = self.store, self.clock, self.ids, self.audit, self.alerts
         settings, shield = self.settings, self.shield
-        self.health = Health(shield=shield, store=store, upstream=self.routing.health)
+        self.health = Health(shield=shield, store=self.store, upstream=self.routing.health)
         self.running = Running(
             settings=settings,
             shield=shield,
-            store=store,
+            store=self.store,
             health=self.health,
             policy=self.policy,
             is_shell=self.is_shell,
         )
-        self.trust_audits = TrustAudits(
-            settings=settings, shield=shield, store=store, audit=audit, clock=clock, ids=ids, running=self.running
-        )
-        self.audit_chain = AuditChain(store=store, clock=clock, audit=audit, alerts=alerts)
-        self.reports = Reports(store=store, clock=clock, ids=ids, audit=audit, scores=self.trust_audits.point)
-        self.report_schedules = ReportSchedules(store=store, clock=clock, ids=ids, audit=audit)
-        self.runtime_settings = RuntimeSettings(store=store, audit=audit, settings=settings)
-        self.retention = Retention(store=store, clock=clock, audit=audit, days=self.runtime_settings.days)
+        self.trust_audits = TrustAudits(self, running=self.running)
+        self.audit_chain = AuditChain(self, alerts=self.alerts)
+        self.reports = Reports(self, scores=self.trust_audits.point)
+        self.report_schedules = ReportSchedules(self)
+        self.runtime_settings = RuntimeSettings(self, settings=settings)
+        self.retention = Retention(self, days=self.runtime_settings.days)
 
     def _make_fleet_and_outputs(self) -> None:
-        store, clock, ids, audit = self.store, self.clock, self.ids, self.audit
         settings, secrets, client = self.settings, self.secrets, self.client
         self.fleet = Fleet(
-            store=store,
+            store=self.store,
             alerts=self.alerts,
             health=self.health,
             traffic=self.traffic,
             load=self.host_load,
             scores=self.trust_audits.point,
             started_at=self.started_at,
-            version=__version__,
-            archive_sha256=archive_sha256,
         )
         self.fleet_peers = FleetPeers(
-            store=store,
-            clock=clock,
-            ids=ids,
-            audit=audit,
+            self,
             fleet=self.fleet,
             reader=JsonReader(client, user_agent=_USER_AGENT),
             resolve=addresses_of,
@@ -328,10 +280,7 @@ class Gateway(Lasting):
             log=self.log,
         )
         self.event_outputs = EventOutputs(
-            store=store,
-            clock=clock,
-            ids=ids,
-            audit=audit,
+            self,
             log=self.log,
             post=client.request,
             secrets=secrets,

@@ -76,7 +76,7 @@ JOBS = (
     Job(
         "watch_archive",
         3600.0,
-        lambda gateway: check_archive(gateway.store, gateway.clock, gateway.alerts),
+        lambda gateway: check_archive(gateway.alerts),
         by=By.GROUP,
         first_seconds=7.0,
     ),

@@ -55,12 +55,10 @@ def _backup(options: argparse.Namespace, console: Console) -> int:
 
     async def work(gateway: Gateway) -> int:
         made = await backups.back_up(
+            gateway,
             local("cli"),
             options.file,
             context(gateway),
-            store=gateway.store,
-            audit=gateway.audit,
-            clock=gateway.clock,
             log=gateway.log,
             opener=partial(opened, clock=gateway.clock, ids=gateway.ids, log=gateway.log),
         )
@@ -120,7 +118,6 @@ def _restore(options: argparse.Namespace, console: Console) -> int:
 def _restored(options: argparse.Namespace, config: Settings, path: str) -> backups.Restored:
     """Restore the backup into the SQLite database at `path`."""
     clock = SystemClock()
-    ids = SystemIds(clock)
     restore = partial(
         backups.restore,
         local("cli"),
@@ -129,8 +126,7 @@ def _restored(options: argparse.Namespace, config: Settings, path: str) -> backu
         force=options.force,
         revoke_newer=options.revoke_newer,
         clock=clock,
-        ids=ids,
-        opener=partial(opened, clock=clock, ids=ids, log=make_log(config)),
+        opener=partial(opened, clock=clock, ids=SystemIds(clock), log=make_log(config)),
     )
     return anyio.run(restore)
 

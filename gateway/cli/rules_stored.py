@@ -89,7 +89,7 @@ def _history(options: argparse.Namespace, console: Console) -> int:
 
 def _service(lasting: Lasting) -> LocalRules:
     """Return the service without the rules in use, which a broken rule would not let load."""
-    return LocalRules(store=lasting.store, clock=lasting.clock, ids=lasting.ids, audit=lasting.audit, rules=None)
+    return LocalRules(lasting, rules=None)
 
 
 def _read(path: str, console: Console) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ itself. There are three kinds of addresses:
 """
 
 import re
+from collections.abc import Callable
 from enum import Enum
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import SplitResult, urlsplit
@@ -120,6 +121,11 @@ def may_connect(address: str) -> bool:
 def may_connect_privately(address: str) -> bool:
     """Return whether a provider with `allow_private` may use an IP address."""
     return _reach(address) is not Reach.FORBIDDEN
+
+
+def address_check(*, allow_private: bool) -> Callable[[str], bool]:
+    """Return what decides about an address: always the same function, since connections are shared by it."""
+    return may_connect_privately if allow_private else may_connect
 
 
 def reach_of(text: str) -> Reach:

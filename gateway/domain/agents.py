@@ -6,11 +6,12 @@ differ only in case are one agent.
 
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from gateway.domain.paging import PageQuery
 from gateway.field_types import as_line
+from gateway.records import project
 
 MAX_NAME_CHARS = 100
 MAX_TOOLS = 100
@@ -135,7 +136,6 @@ AGENT_SORTS: Mapping[str, Callable[[AgentView], int | str]] = {
     "first_seen": lambda one: one.first_seen_at or 0,
     "last_seen": lambda one: one.last_seen_at or 0,
 }
-_SHARED_FIELDS = {one.name for one in fields(AgentView)} & {one.name for one in fields(AgentRecord)}
 
 
 def clean_name(text: str) -> str:
@@ -186,8 +186,9 @@ def risk_of(record: AgentRecord, *, requests: int, blocks: int) -> AgentRisk:
 
 def view(record: AgentRecord, now_at: int, *, requests: int, blocks: int) -> AgentView:
     """Return the view of an agent."""
-    return AgentView(
-        **{name: getattr(record, name) for name in _SHARED_FIELDS},
+    return project(
+        AgentView,
+        record,
         status=record.status(now_at),
         requests_24h=requests,
         blocks_24h=blocks,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from gateway.records import record
+from gateway.records import project, record
 from gateway.shield.detections import CATEGORIES, Detection, Direction, ScanResult, Severity
 from gateway.shield.scoring import DEFAULT_POLICY, Action, Policy, verdict_of
 
@@ -112,8 +112,7 @@ class PolicyRecord:
 
     def shield_policy(self) -> ShieldPolicy:
         scoring = Policy(self.block_score, self.review_score, category_actions=dict(self.category_actions))
-        shared = ("mode", "unscannable", "outbound", "outbound_stream", "tool_injection", "capture", "capture_days")
-        return ShieldPolicy(scoring=scoring, **{name: getattr(self, name) for name in shared})
+        return project(ShieldPolicy, self, scoring=scoring)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

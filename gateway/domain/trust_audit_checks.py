@@ -12,7 +12,6 @@ from gateway.domain.agents import AgentSource
 from gateway.domain.keys import KeyRecord
 from gateway.domain.posture import DAY_MS, CheckStatus
 from gateway.domain.trust_audit_facts import Facts
-from gateway.shield.detections import Severity
 
 KEY_AGE_MS = 90 * DAY_MS
 UNUSED_MS = 30 * DAY_MS
@@ -36,20 +35,6 @@ class Finding:
 
     status: CheckStatus
     evidence: str
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One check, before it runs."""
-
-    id: str
-    title: str
-    category: str
-    severity: Severity
-    check: Callable[[Facts], Finding]
-    why: str
-    fix: str
-    refs: tuple[str, ...]
 
 
 passed = partial(Finding, CheckStatus.PASS)

@@ -5,13 +5,14 @@ name turns `Facts` into a finding.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from gateway import bundle
 from gateway.domain import trust_audit_checks as checks
 from gateway.domain.posture import Check, CheckStatus
 from gateway.domain.principals import Scope
-from gateway.domain.trust_audit_checks import Finding, Row, failed, graded, passed, skipped, warned
+from gateway.domain.trust_audit_checks import Finding, failed, graded, passed, skipped, warned
 from gateway.domain.trust_audit_facts import Facts
 from gateway.shield.detections import Severity
 
@@ -174,22 +175,14 @@ _FUNCTIONS: dict[str, Callable[[Facts], Finding]] = {
 }
 
 
-def _rows() -> Iterator[Row]:
-    """Return each check, in the order of the functions."""
-    texts = json.loads(bundle.read("gateway/domain/trust_audits.json"))
-    for name, function in _FUNCTIONS.items():
-        about = texts[name]
-        about |= {"severity": Severity(about["severity"]), "refs": tuple(about["refs"])}
-        yield Row(id=name, check=function, **about)
-
-
-CHECKS: tuple[Row, ...] = tuple(_rows())
+CHECKS: Mapping[str, Mapping[str, Any]] = {
+    name: about | {"severity": Severity(about["severity"]), "refs": tuple(about["refs"])}
+    for name, about in json.loads(bundle.read("gateway/domain/trust_audits.json")).items()
+}
+"""The fields of each `Check` that do not depend on facts."""
 
 
 def run(facts: Facts) -> tuple[Check, ...]:
-    """Run every check, in the order of the table."""
-    found = ((row, row.check(facts)) for row in CHECKS)
-    return tuple(
-        Check(row.id, row.title, row.category, row.severity, one.status, one.evidence, row.why, row.fix, row.refs)
-        for row, one in found
-    )
+    """Run every check, in the order of the functions."""
+    found = ((name, function(facts)) for name, function in _FUNCTIONS.items())
+    return tuple(Check(id=name, status=one.status, evidence=one.evidence, **CHECKS[name]) for name, one in found)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from gateway.domain.addresses import may_connect, may_connect_privately
+from gateway.domain.addresses import address_check
 from gateway.domain.providers import MAX_PRIORITY, UPSTREAM, Provider, ProviderType
 from gateway.llm.base import Upstream
 from gateway.llm.upstream import HttpUpstream, Terms
@@ -25,7 +25,7 @@ def connect(
         first_byte_seconds=settings.upstream_first_byte_seconds if is_ours else total_seconds,
         total_seconds=total_seconds,
         max_reply_bytes=settings.upstream_reply_bytes,
-        allow_address=may_connect_privately if provider.allow_private else may_connect,
+        allow_address=address_check(allow_private=provider.allow_private),
     )
     return open_http(
         terms,

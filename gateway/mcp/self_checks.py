@@ -83,7 +83,7 @@ class RunTrustAudit:
 
 
 async def _run_audit(call: ToolCall, command: RunTrustAudit) -> ToolOutput:
-    categories = sorted({row.category for row in CHECKS})
+    categories = sorted({one["category"] for one in CHECKS.values()})
     if command.category is not None and command.category not in categories:
         raise InvalidRequest(f"category must be one of {', '.join(categories)}.", param="category")
     await call.progress.tell(0, len(CHECKS), "looking at the host, the keys and the settings")

@@ -41,7 +41,7 @@ def _view(gateway: Gateway, one: RiskAcceptance) -> AcceptanceView:
 async def _create(
     gateway: Gateway, who: Principal, command: WantedAcceptance, context: RequestContext
 ) -> MadeAcceptance:
-    one = await gateway.risk_acceptances.create(who, command, context, rules=await gateway.rules.ids())
+    one = await gateway.risk_acceptances.create(who, command, context, rules=await gateway.rules.rule_ids())
     verdict = await gateway.new_verdicts.after(one, request=command.request, alert=command.alert)
     return project(MadeAcceptance, _view(gateway, one), new_verdict=verdict)
 

@@ -6,7 +6,6 @@ The list is indexed once, and again when it was changed or an entry expires.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from gateway.clock import Clock
 from gateway.domain.access_list import AccessEntry, Decision, Rules, Subject
 from gateway.domain.hosts import linked_hosts, named_hosts
 from gateway.domain.principals import Principal, RequestContext
@@ -15,9 +14,9 @@ from gateway.llm.base import Leaf, LeafKind, Leaves, Prompt, Reply
 from gateway.llm.dialect import Dialect
 from gateway.llm.tools import called_tools, offered_tools
 from gateway.offload import ThreadOffload
+from gateway.services.core import Core, Service
 from gateway.services.routing import ProviderConnection
 from gateway.store.database import StoreUnavailable
-from gateway.store.store import Store
 
 LONG_CHARS = 16_384
 """A longer text is searched for links in a thread."""
@@ -32,12 +31,11 @@ class EntryDenied(AccessDenied):
         self.entry = entry
 
 
-class AccessGuard:
+class AccessGuard(Service):
     """The access list as this process applies it. Every request follows authority first."""
 
-    def __init__(self, *, store: Store, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
+    def __init__(self, core: Core) -> None:
+        super().__init__(core)
         self._hits: Counter[str] = Counter()
         self._offload = ThreadOffload()
         self._entries: Sequence[AccessEntry] = ()
@@ -105,12 +103,12 @@ class AccessGuard:
         hits, self._hits = self._hits, Counter()
         if hits:
             try:
-                self._store.db.write_behind(lambda tx: self._store.access_list.add_hits(tx, hits))
+                self.store.db.write_behind(lambda tx: self.store.access_list.add_hits(tx, hits))
             except StoreUnavailable:
                 self._hits.update(hits)
 
     def _rules(self) -> Rules:
-        entries, now_at = self._store.authority.now.access_entries, self._clock.now_at()
+        entries, now_at = self.store.authority.now.access_entries, self.clock.now_at()
         if entries is not self._entries:
             self.rules, self._entries = Rules(entries, now_at), entries
         elif now_at >= self.rules.until_at:

@@ -20,7 +20,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.field_types import Expiry, line
 from gateway.schema import Bounds, check
-from gateway.services.resource import Resource, check_future, find_key, patched
+from gateway.services.resource import Resource, as_conflict, check_future, find_key, patched
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 
@@ -111,10 +111,8 @@ class AccessList(Resource[AccessEntry]):
 
         def work(tx: AuthorityTransaction) -> AccessEntry:
             def changed(before: AccessEntry) -> AccessEntry:
-                try:
+                with as_conflict():  # the type of the entry forbids it
                     wanted = self._read(tx, before.entry_type, changes.value, changes.scope)
-                except InvalidRequest as error:  # the type of the entry forbids it
-                    raise Conflict(error.message, param=error.param) from None
                 reason = before.reason if changes.reason is None else changes.reason.strip() or None
                 expires_at = before.expires_at if changes.expires_at == KEEP_AT else changes.expires_at
                 after = patched(before, changes, **wanted, reason=reason, expires_at=expires_at)

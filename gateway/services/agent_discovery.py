@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from gateway.clock import Clock, Ids
 from gateway.domain.agents import (
     MAX_TOOLS,
     NOTE_EVERY_MS,
@@ -24,9 +23,9 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import AccessDenied
 from gateway.records import named_record
 from gateway.services.alerts import ITSELF, Alerts
+from gateway.services.core import Core, Service
 from gateway.shield.detections import Severity
 from gateway.store.database import Transaction
-from gateway.store.store import Store
 
 MAX_AGENTS = 10_000
 """The most agents that are kept. Traffic and one alert count further names."""
@@ -105,23 +104,21 @@ class _LastRecord:
         return has_tool or self.is_due(sighting.occurred_at)
 
 
-class AgentDiscovery:
+class AgentDiscovery(Service):
     """The agents that this process knows. `record_sighting` runs in transactions, all else in the event loop."""
 
-    def __init__(self, *, store: Store, clock: Clock, ids: Ids, alerts: Alerts) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
+    def __init__(self, core: Core, *, alerts: Alerts) -> None:
+        super().__init__(core)
         self._alerts = alerts
         self._recorded: dict[str, _LastRecord] = {}
 
     def any_blocked(self) -> bool:
         """Return whether any agent is blocked. Raises StoreUnavailable: no agents were read yet."""
-        return bool(self._store.authority.now.blocked)
+        return bool(self.store.authority.now.blocked)
 
     def check(self, name: str) -> None:
         """Refuse a blocked agent. Raises AgentBlocked."""
-        if (agent_id := self._store.authority.now.blocked.get(fold_name(name))) is not None:
+        if (agent_id := self.store.authority.now.blocked.get(fold_name(name))) is not None:
             raise AgentBlocked(agent_id, clean_name(name))
 
     def is_news(self, name: str, occurred_at: int) -> bool:
@@ -143,7 +140,7 @@ class AgentDiscovery:
         if not folded or (recorded is not None and not recorded.is_news(sighting)):
             return
         notify = partial(self._raise, tx, occurred_at=occurred_at, context=context, principal=principal)
-        record = self._store.agents.by_name(tx, folded)
+        record = self.store.agents.by_name(tx, folded)
         if record is None:
             record = self._discovered(tx, sighting, folded, principal, notify)
             if record is None:
@@ -152,12 +149,12 @@ class AgentDiscovery:
             notify(_RETIRED, folded, record.name)
         model, tools = (None, ()) if sighting.blocked else (sighting.model, sighting.tools)
         after = after_sighting(record, model=model, tools=tools, occurred_at=occurred_at)
-        self._store.agents.change(tx, after)
+        self.store.agents.change(tx, after)
         tx.after_commit(lambda: self._remember(after, tools, occurred_at))
 
     def record_client(self, client: str) -> None:
         """Queue a sighting of an MCP client that named itself."""
-        sighting = Sighting(name=client, source=AgentSource.MCP, occurred_at=self._clock.now_at())
+        sighting = Sighting(name=client, source=AgentSource.MCP, occurred_at=self.clock.now_at())
         self._alerts.raise_behind(lambda tx: self.record_sighting(tx, sighting))
 
     def _discovered(
@@ -169,7 +166,7 @@ class AgentDiscovery:
         notify: Callable[[_Raised, str, str], None],
     ) -> AgentRecord | None:
         """Insert and return an unknown agent, or None if there are too many."""
-        at, agents = sighting.occurred_at, self._store.agents
+        at, agents = sighting.occurred_at, self.store.agents
         if principal is not None and (prefix := principal.key_prefix):
             recent = agents.count_unknown(tx, UNKNOWN, prefix, since=at - MERGE_WITHIN_MS, most=MAX_UNKNOWN)
             if recent >= MAX_UNKNOWN:
@@ -179,11 +176,11 @@ class AgentDiscovery:
             notify(_TOO_MANY, "", "")
             return None
         record = AgentRecord(
-            id=self._ids.new("agt"),
+            id=self.ids.new("agt"),
             name=clean_name(sighting.name),
             folded=folded,
             source=sighting.source,
-            origin=self._store.traffic.origin,
+            origin=self.store.traffic.origin,
             created_at=at,
             created_by=ITSELF,
         )

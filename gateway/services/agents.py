@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import itemgetter
 from typing import Annotated, Any, Literal
 
@@ -29,7 +30,7 @@ from gateway.errors import InvalidRequest, NotFound
 from gateway.field_types import line
 from gateway.schema import Bounds, check
 from gateway.services.agent_discovery import MAX_AGENTS
-from gateway.services.resource import Resource, check_version, patched
+from gateway.services.resource import Resource, patched
 from gateway.services.traffic import Traffic
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import StoreUnavailable, Transaction
@@ -73,8 +74,6 @@ class Agents(Resource[AgentRecord]):
     """The inventory of agents. `AgentDiscovery` records what they do."""
 
     noun, nouns = "agent", "agents"
-    resource_type = "agent"
-    repository = "agents"
     most = MAX_AGENTS
     audited = ("name", "owner", "role", "model", "tools", "tags", "blocked_at", "retired_at")
 
@@ -110,10 +109,7 @@ class Agents(Resource[AgentRecord]):
         check(wanted)
         record = self._described(principal, wanted, AgentSource.MANUAL)
 
-        def work(tx: AuthorityTransaction) -> None:
-            self._insert(tx, principal, context, record, action="registered")
-
-        await self.audit.commit_authority(work)
+        await self.audit.commit_authority(lambda tx: self._insert(tx, principal, context, record, action="registered"))
         return await self.view(record.id)
 
     async def import_list(
@@ -143,22 +139,21 @@ class Agents(Resource[AgentRecord]):
                     self._insert(tx, principal, context, record, action="imported")
                     created += 1
                 else:
-                    changed += self._apply(tx, principal, context, known, one)
+                    change = partial(self._changed, tx, principal, changes=one)
+                    changed += self._update(tx, principal, context, known.id, None, change) != known
             return Imported(created, changed, len(records) - created - changed)
 
         return await self.audit.commit_authority(work)
 
     async def change(self, principal: Principal, name: str, changes: WantedAgent, context: RequestContext) -> AgentView:
         """Change an agent. Every process refuses the next chat of a blocked one. Raises as `Resource.change`."""
-        check(changes)
-
-        def work(tx: AuthorityTransaction) -> None:
-            before = self.find(tx, name)
-            check_version(changes.version, before.version, self.noun)
-            self._apply(tx, principal, context, before, changes)
-
-        await self.audit.commit_authority(work)
+        await super().change(principal, name, changes, context)
         return await self.view(name)
+
+    def _changed(
+        self, tx: AuthorityTransaction, principal: Principal, before: AgentRecord, changes: WantedAgent
+    ) -> AgentRecord:
+        return _with(before, changes, self.clock.now_at())
 
     def _namesake(self, tx: Transaction, record: AgentRecord) -> AgentRecord | None:
         return self.store.agents.by_name(tx, record.folded)
@@ -196,7 +191,7 @@ class Agents(Resource[AgentRecord]):
             created_at=now_at,
             created_by=principal.name,
         )
-        return _changed(blank, wanted, now_at)
+        return _with(blank, wanted, now_at)
 
     def _insert(
         self, tx: Any, principal: Principal, context: RequestContext, record: AgentRecord, *, action: str = "created"
@@ -206,32 +201,18 @@ class Agents(Resource[AgentRecord]):
             self.store.agents.decide(tx, record)
         return record
 
-    def _apply(
-        self,
-        tx: AuthorityTransaction,
-        principal: Principal,
-        context: RequestContext,
-        before: AgentRecord,
-        wanted: WantedAgent,
-    ) -> bool:
-        """Write and audit a change, and return whether there was one."""
-        after = _changed(before, wanted, self.clock.now_at())
-        if after == before:
-            return False
-        after = replace(after, version=before.version + 1)
-        action = "changed"
+    def _write(self, tx: AuthorityTransaction, before: AgentRecord, after: AgentRecord) -> None:
+        is_decided = (before.blocked_at is None) is not (after.blocked_at is None)
+        write = self.store.agents.decide if is_decided else self.store.agents.change
+        write(tx, replace(after, version=before.version + 1))
+
+    def _action(self, before: AgentRecord, after: AgentRecord) -> str:
         if (before.blocked_at is None) is not (after.blocked_at is None):
-            self.store.agents.decide(tx, after)
-            action = "unblocked" if after.blocked_at is None else "blocked"
-        else:
-            self.store.agents.change(tx, after)
-            if after.retired_at is not None and before.retired_at is None:
-                action = "retired"
-        self._append(tx, action, principal, context, id=before.id, before=self._shown(before), after=self._shown(after))
-        return True
+            return "unblocked" if after.blocked_at is None else "blocked"
+        return "retired" if before.retired_at is None and after.retired_at is not None else "changed"
 
 
-def _changed(record: AgentRecord, wanted: WantedAgent, now_at: int) -> AgentRecord:
+def _with(record: AgentRecord, wanted: WantedAgent, now_at: int) -> AgentRecord:
     """Return the record with its changes. The name stays, since the agent itself reports it."""
     texts = {name: text.strip() or None for name in _TEXTS if (text := getattr(wanted, name)) is not None}
     names = {name: merged((), given) for name in ("tools", "tags") if (given := getattr(wanted, name)) is not None}

@@ -51,8 +51,6 @@ class Alerts(Resource[Alert]):
     """The alerts of this gateway. Nobody creates or removes one by a call."""
 
     noun, nouns = "alert", "alerts"
-    resource_type = "alert"
-    repository = "alerts"
 
     # By key: since when they are counted, and how many.
     _new_of_agents: dict[str, tuple[int, int]] = field(init=False, default_factory=dict)
@@ -252,7 +250,16 @@ class Alerts(Resource[Alert]):
 
     def check(self, wanted: WantedAlert) -> None:
         """Check the changes of an alert as far as the alert itself does not matter. Raises InvalidRequest."""
-        _check(wanted, self.clock.now_at())
+        check(wanted)
+        until_at, acceptance = wanted.suppressed_until_at, wanted.acceptance
+        if wanted.status is not AlertStatus.SUPPRESSED:
+            for name, given in (("suppressed_until", until_at), ("acceptance", acceptance)):
+                if given is not None:
+                    raise InvalidRequest(f"{name} goes with the status suppressed.", param=name)
+        elif until_at is None and acceptance is None:
+            raise InvalidRequest("A suppression needs suppressed_until or an acceptance.", param="suppressed_until")
+        now_at = self.clock.now_at()
+        check_future(until_at, now_at, param="suppressed_until", days=LONGEST_SUPPRESSION_DAYS)
 
     def change_in(
         self, tx: Transaction, principal: Principal, before: Alert, wanted: WantedAlert, context: RequestContext
@@ -331,21 +338,9 @@ class Alerts(Resource[Alert]):
 
 def request_alerts(store: Store, tx: Transaction, request_id: str) -> tuple[RequestAlert, ...]:
     """Return the alerts that count the detections of a request, newest first."""
-    return tuple(project(RequestAlert, one) for one in _alerts_of(store, tx, request_id))
+    return tuple(project(RequestAlert, one) for one in alerts_of(store, tx, request_id))
 
 
-def _alerts_of(store: Store, tx: Transaction, request_id: str) -> tuple[Alert, ...]:
+def alerts_of(store: Store, tx: Transaction, request_id: str) -> tuple[Alert, ...]:
+    """Return the alerts of scans that count a request, newest first."""
     return store.alerts.page(tx, AlertFilter(source=AlertSource.SHIELD, request_id=request_id)).items
-
-
-def _check(wanted: WantedAlert, now_at: int) -> None:
-    """Check the changes of an alert as far as the alert itself does not matter."""
-    check(wanted)
-    until_at, acceptance = wanted.suppressed_until_at, wanted.acceptance
-    if wanted.status is not AlertStatus.SUPPRESSED:
-        for name, given in (("suppressed_until", until_at), ("acceptance", acceptance)):
-            if given is not None:
-                raise InvalidRequest(f"{name} goes with the status suppressed.", param=name)
-    elif until_at is None and acceptance is None:
-        raise InvalidRequest("A suppression needs suppressed_until or an acceptance.", param="suppressed_until")
-    check_future(until_at, now_at, param="suppressed_until", days=LONGEST_SUPPRESSION_DAYS)

@@ -12,11 +12,9 @@ from zipfile import BadZipFile, ZipFile
 import anyio.to_thread
 
 from gateway import bundle
-from gateway.clock import Clock
 from gateway.domain.alerts import AlertSource
 from gateway.services.alerts import Alerts
 from gateway.shield.detections import Severity
-from gateway.store.store import Store
 
 MANIFEST = "META/manifest.json"
 RULE = "archive-changed"
@@ -65,7 +63,7 @@ def archive_problem(path: str | None) -> str | None:
     return "; ".join(problems[:_MOST_PROBLEMS])
 
 
-async def check_archive(store: Store, clock: Clock, alerts: Alerts) -> None:
+async def check_archive(alerts: Alerts) -> None:
     """Raise an alert if the archive of this program was changed; resolve the alert if it matches again.
 
     A checkout has no manifest and is not checked.
@@ -73,7 +71,7 @@ async def check_archive(store: Store, clock: Clock, alerts: Alerts) -> None:
     problem = await anyio.to_thread.run_sync(archive_problem, bundle.archive_path())
     if problem is None:
         return
-    await store.db.write(
+    await alerts.store.db.write(
         lambda tx: alerts.raise_or_end(
             tx,
             bool(problem),
@@ -83,7 +81,7 @@ async def check_archive(store: Store, clock: Clock, alerts: Alerts) -> None:
             title="The program on the disk was changed",
             description=problem,
             resolution="The archive is as its manifest says.",
-            subject=store.node_id,
-            occurred_at=clock.now_at(),
+            subject=alerts.store.node_id,
+            occurred_at=alerts.clock.now_at(),
         )
     )

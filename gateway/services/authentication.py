@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from gateway.auth.keyhash import hash_key, prefix_of
 from gateway.auth.ratelimit import Admission, Limiter, RateExceeded
-from gateway.clock import Clock
 from gateway.domain.keys import MAX_RATE_LIMIT, KeyRecord
 from gateway.domain.policies import DEFAULT_SHIELD_POLICY
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
@@ -26,12 +25,11 @@ from gateway.errors import (
     RateLimited,
 )
 from gateway.services.access_guard import AccessGuard, EntryDenied
-from gateway.services.audit import Audit
+from gateway.services.core import Core, Service
 from gateway.services.policies import Policies
 from gateway.services.refusals import KEY_REFUSED, RATE_EXCEEDED, SESSION_REFUSED, Refusals
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.followed_authority import Authority
-from gateway.store.store import Store
 
 _RECHECK_SECONDS = 1.0
 _RECORD_USE_MS = 60_000
@@ -49,18 +47,16 @@ class _CachedKey:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Authentication:
+class Authentication(Service):
     """Authenticates callers."""
 
-    store: Store
-    clock: Clock
-    audit: Audit
     limiter: Limiter
     refusals: Refusals
     access: AccessGuard
     policies: Policies
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, core: Core) -> None:
+        super().__post_init__(core)
         self._cached: dict[str, _CachedKey] = {}
         self._authority: Authority | None = None
 

@@ -14,20 +14,19 @@ from typing import cast
 from anyio import to_thread
 
 from gateway import __version__
-from gateway.clock import Clock, Ids
+from gateway.clock import Clock
 from gateway.domain.audit import ChainHead, ChainReport
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import SetupError
 from gateway.log import Log
-from gateway.services.audit import Audit
 from gateway.services.backup_file import DATABASE, FORMAT, About, pack, sha256, unpack
 from gateway.services.backup_revivals import Opener, Revivals, present_in, settle
+from gateway.services.core import Core
 from gateway.services.database_copy import copy_to_file
 from gateway.store import database_file
 from gateway.store.filelock import sync
 from gateway.store.migrations import schema_number
 from gateway.store.sqlite import SqliteDatabase
-from gateway.store.store import Store
 from gateway.strict_json import write_time
 
 _HEAD_BYTES = 4096
@@ -55,17 +54,9 @@ class Restored:
 
 
 async def back_up(
-    principal: Principal,
-    path: str,
-    context: RequestContext,
-    *,
-    store: Store,
-    audit: Audit,
-    clock: Clock,
-    log: Log,
-    opener: Opener,
+    core: Core, principal: Principal, path: str, context: RequestContext, *, log: Log, opener: Opener
 ) -> BackedUp:
-    """Write a backup of the database as it is now to the new file `path` (0600).
+    """Write a backup of the database of `core` as it is now to the new file `path` (0600).
 
     The audit event is committed first, so that the backup holds it. opener: opens the copy that is verified.
 
@@ -75,6 +66,7 @@ async def back_up(
     """
     _refuse_existing(path)
     name, details = os.path.basename(path), {"version": __version__}
+    audit, store = core.audit, core.store
     await audit.commit(
         lambda tx: audit.append_change(tx, "backup_created", principal, context, "backup", name, details=details)
     )
@@ -82,7 +74,7 @@ async def back_up(
         with _scratch(path) as folder:
             copy, packed = f"{folder}/{DATABASE}", f"{folder}/backup"
             if store.db.is_shared:
-                await copy_to_file(store.db, copy, clock=clock, log=log)
+                await copy_to_file(store.db, copy, clock=core.clock, log=log)
             else:
                 await to_thread.run_sync(cast(SqliteDatabase, store.db).copy_to, copy)
             found = await _inspect(copy, opener)
@@ -90,7 +82,7 @@ async def back_up(
             about = About(
                 format=FORMAT,
                 version=__version__,
-                made_at=write_time(clock.now_at()),
+                made_at=write_time(core.clock.now_at()),
                 schema=found.schema,
                 instance_id=found.instance_id,
                 seq=found.head.seq,
@@ -114,7 +106,6 @@ async def restore(
     force: bool,
     revoke_newer: bool,
     clock: Clock,
-    ids: Ids,
     opener: Opener,
 ) -> Restored:
     """Verify the backup in the file `backup`, then put its database at the path `database`.
@@ -149,9 +140,7 @@ async def restore(
                 "replaced": replaced,
                 "version": __version__,
             }
-            revivals = await settle(
-                new, present, principal, details, keep_out=revoke_newer, clock=clock, ids=ids, opener=opener
-            )
+            revivals = await settle(new, present, principal, details, keep_out=revoke_newer, opener=opener)
             aside = await to_thread.run_sync(_swap, new, database, clock.now_at())
     except (OSError, zlib.error) as error:
         raise SetupError(f"{backup} cannot be restored: {error}.") from error
@@ -169,10 +158,11 @@ class _Inspected:
 
 async def _inspect(path: str, opener: Opener, about: About | None = None) -> _Inspected:
     """Open a copy, verify its chain, and compare the end of the chain with `about`."""
-    async with opener(path) as (store, audit):
+    async with opener(path) as core:
+        store = core.store
         if not await to_thread.run_sync(cast(SqliteDatabase, store.db).is_whole):
             raise SetupError("The copy of the database is damaged: its own check fails.")
-        chain = await audit.verify()
+        chain = await core.audit.verify()
         head = await store.db.read(lambda tx: store.audit.head(tx, store.instance_id))
         schema = await store.db.read(schema_number)
     if about is not None and (about.instance_id, about.seq, about.hash) != (store.instance_id, head.seq, head.hash):

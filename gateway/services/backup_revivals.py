@@ -19,8 +19,8 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.users import User
 from gateway.errors import GatewayError, SetupError
 from gateway.log import Log
-from gateway.services.audit import Audit
 from gateway.services.backup_file import unpack
+from gateway.services.core import Core
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.store import Store, open_store
@@ -38,7 +38,7 @@ _KEY_FIELDS = {
 _NONE = {"expires_at": "never", "policy": "the default", "models": "all"}
 
 
-Opener = Callable[[str], AbstractAsyncContextManager[tuple[Store, Audit]]]
+Opener = Callable[[str], AbstractAsyncContextManager[Core]]
 """Opens a database and its audit log, and closes them afterwards."""
 
 
@@ -109,15 +109,15 @@ async def present_in(database: str, folder: str, opener: Opener) -> Present | No
     copy = os.path.join(folder, "present.db")
     try:
         await to_thread.run_sync(unpack, database, copy)
-        async with opener(copy) as (store, _):
-            return await store.db.read(lambda tx: _read(store, tx))
+        async with opener(copy) as core:
+            return await core.store.db.read(lambda tx: _read(core.store, tx))
     except (GatewayError, OSError):
         return None
 
 
 async def settle(
     path: str, present: Present | None, principal: Principal, details: Mapping[str, object], *, keep_out: bool,
-    clock: Clock, ids: Ids, opener: Opener,
+    opener: Opener,
 ) -> Revivals:  # fmt: skip
     """Record the restore in the restored database at `path`; with `keep_out`, keep the newer state of keys and users.
 
@@ -129,13 +129,14 @@ async def settle(
             "The present database is missing or cannot be read, so --revoke-newer cannot tell what to keep revoked. "
             "Restore without it, then revoke keys and disable users by hand."
         )
-    now_at, context = clock.now_at(), RequestContext(request_id=ids.new("req"), user_agent="cli")
-    async with opener(path) as (store, audit):
+    async with opener(path) as core:
+        store, now_at = core.store, core.clock.now_at()
+        context = RequestContext(request_id=core.ids.new("req"), user_agent="cli")
         backup = await store.db.read(lambda tx: _read(store, tx))
         found = _compare(backup, present, now_at, keep_out=keep_out)
 
         def record(tx: AuthorityTransaction, action: str, kind: str, id: str, more: Mapping[str, object]) -> None:
-            audit.append_change(tx, action, principal, context, kind, id, details=more)
+            core.audit.append_change(tx, action, principal, context, kind, id, details=more)
 
         def work(tx: AuthorityTransaction) -> None:
             record(tx, "backup_restored", "backup", str(details["file"]), {**details, "revived": found.shown()})
@@ -155,7 +156,7 @@ async def settle(
                 store.sessions.end_of_user(tx, user.record.id)
                 record(tx, "user_changed", "user", user.record.id, {"reason": "newer than the backup"})
 
-        await audit.commit_authority(work)
+        await core.audit.commit_authority(work)
         return found
 
 
@@ -226,11 +227,11 @@ def _show(name: str, value: object) -> str:
 
 
 @asynccontextmanager
-async def opened(path: str, *, clock: Clock, ids: Ids, log: Log) -> AsyncGenerator[tuple[Store, Audit]]:
+async def opened(path: str, *, clock: Clock, ids: Ids, log: Log) -> AsyncGenerator[Core]:
     """Open a database and its audit log, and close them whatever happens. The `Opener` of a command."""
     store = await open_store(path, clock=clock, ids=ids, log=log)
     try:
-        yield store, Audit(store=store, clock=clock, ids=ids)
+        yield Core(store, clock, ids)
     finally:
         with anyio.CancelScope(shield=True):
             await store.aclose()

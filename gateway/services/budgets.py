@@ -21,7 +21,7 @@ from gateway.domain.prices import to_micro
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest
 from gateway.schema import Bounds, check
-from gateway.services.resource import Resource, check_future, find_key, patched
+from gateway.services.resource import Resource, as_conflict, check_future, find_key, patched
 from gateway.services.spending import Spending
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
@@ -77,8 +77,6 @@ class Budgets(Resource[Budget]):
     """The budgets of this gateway. A new one counts requests from now on; a changed one keeps what was spent."""
 
     noun, nouns = "budget", "budgets"
-    resource_type = "budget"
-    repository = "budgets"
     most = MAX_BUDGETS
     audited = ("name", "scope", "scope_value", "unit", "window", "soft_pct", "action")
 
@@ -118,7 +116,8 @@ class Budgets(Resource[Budget]):
     def _changed(
         self, tx: AuthorityTransaction, principal: Principal, before: Budget, changes: ChangedBudget
     ) -> Budget:
-        limit = before.limit_amount if changes.limit is None else _amount(changes.limit, before)
+        with as_conflict():  # the unit of the budget forbids the limit
+            limit = before.limit_amount if changes.limit is None else amount_of(changes.limit, before.unit)
         name = before.name if changes.name is None else changes.name.strip()
         return patched(before, changes, name=name, limit_amount=limit)
 
@@ -141,7 +140,8 @@ class Budgets(Resource[Budget]):
         def changed(before: Budget) -> Budget:
             if wanted is None:
                 return replace(before, override=None)
-            amount = _amount(wanted.limit, before)
+            with as_conflict():
+                amount = amount_of(wanted.limit, before.unit)
             if amount <= before.limit_amount:
                 raise Conflict("An override must be higher than the limit of the budget.", param="limit")
             check_future(wanted.until_at, self.clock.now_at(), param="until", days=MAX_OVERRIDE_DAYS)
@@ -190,14 +190,6 @@ def amount_of(limit: float, unit: BudgetUnit) -> int:
     if not 0 <= limit <= MAX_AMOUNT or limit != int(limit):
         raise InvalidRequest(f"limit must be a whole number from 0 to {MAX_AMOUNT}.", param="limit")
     return int(limit)
-
-
-def _amount(limit: float, budget: Budget) -> int:
-    """Return a limit for an existing budget. One that the unit forbids is a Conflict, not an InvalidRequest."""
-    try:
-        return amount_of(limit, budget.unit)
-    except InvalidRequest as error:
-        raise Conflict(error.message, param=error.param) from None
 
 
 def shown_amount(amount: int, unit: BudgetUnit) -> float:

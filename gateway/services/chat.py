@@ -13,7 +13,6 @@ from functools import partial
 
 import anyio
 
-from gateway.clock import Clock, Ids
 from gateway.domain.access_list import Subject
 from gateway.domain.audit import AuditEvent, Outcome
 from gateway.domain.budgets import Spender
@@ -31,7 +30,6 @@ from gateway.records import record
 from gateway.services.access_guard import AccessGuard
 from gateway.services.agent_discovery import AgentDiscovery
 from gateway.services.alerts import Alerts
-from gateway.services.audit import Audit
 from gateway.services.captures import Captures
 from gateway.services.chat_costs import ChatCosts
 from gateway.services.chat_policy import ChatPolicy
@@ -46,13 +44,13 @@ from gateway.services.chat_record import (
     traffic_row,
 )
 from gateway.services.chat_stream import ChatStream, scanner_for
+from gateway.services.core import Core, Service
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import ProviderConnection, Routing
 from gateway.services.scanner import TextScanner
 from gateway.services.spending import OverBudget, Reservation, Spending
 from gateway.store.database import Transaction
-from gateway.store.store import Store
 
 SETTLE_SECONDS = 10.0
 
@@ -77,17 +75,13 @@ class PromptBlocked(ContentPolicyViolation):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Chat:
+class Chat(Service):
     """The chat of this gateway. Its `dialect` reads requests.
 
     syncs_always: whether a plain chat, too, is on the disk before it is answered.
     """
 
-    store: Store
-    clock: Clock
-    ids: Ids
     metrics: Metrics
-    audit: Audit
     alerts: Alerts
     scanner: TextScanner
     dialect: Dialect
@@ -101,7 +95,8 @@ class Chat:
     agents: AgentDiscovery
     syncs_always: bool = False
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, core: Core) -> None:
+        super().__post_init__(core)
         self._policy_of = partial(
             ChatPolicy,
             scanner=self.scanner,

@@ -6,25 +6,22 @@ A circuit belongs to one version of a provider: a changed provider begins anew.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from gateway.clock import Clock
 from gateway.domain.alerts import AlertSource
 from gateway.domain.circuits import Circuit, ProviderStatus
 from gateway.domain.providers import Provider
 from gateway.log import Log
 from gateway.services.alerts import Alerts
+from gateway.services.core import Service
 from gateway.shield.detections import Severity
 from gateway.store.database import StoreUnavailable, Transaction
-from gateway.store.store import Store
 
 PROVIDER_DOWN = "provider-down"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Circuits:
+class Circuits(Service):
     """The circuits of this process."""
 
-    store: Store
-    clock: Clock
     alerts: Alerts
     log: Log
     _circuits: dict[tuple[str, int], Circuit] = field(default_factory=dict, init=False)

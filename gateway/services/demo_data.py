@@ -23,10 +23,11 @@ from gateway.errors import Conflict
 from gateway.services.agent_discovery import AgentDiscovery, Sighting
 from gateway.services.agents import Agents, WantedAgent
 from gateway.services.alerts import Alerts
-from gateway.services.audit import Audit
 from gateway.services.budgets import Budgets, WantedBudget
+from gateway.services.core import Core
 from gateway.services.findings import described
 from gateway.services.keys import Keys
+from gateway.services.refusals import GUESSES, stranger
 from gateway.services.spending import Spending
 from gateway.services.traffic import Traffic
 from gateway.shield import Shield
@@ -113,10 +114,10 @@ class DemoData:
         self._until_at = until_at
         self._day = DemoDay(seed=seed, until_at=until_at, requests=requests, rules=rules)
         self._time = time = _StoryTime(self._day.begin_at - HOUR_MS, seed)
-        self._audit = Audit(store=store, clock=time, ids=time)
-        self._alerts = Alerts(store=store, clock=time, ids=time, audit=self._audit)
-        self._traffic = Traffic(store=store, clock=time)
-        self._discovery = AgentDiscovery(store=store, clock=time, ids=time, alerts=self._alerts)
+        core = self._core = Core(store, time, time)
+        self._alerts = Alerts(core)
+        self._traffic = Traffic(core)
+        self._discovery = AgentDiscovery(core, alerts=self._alerts)
         self._keys: list[Principal] = []
         self._verdicts: Counter[Verdict] = Counter()
         self._spent: Counter[str] = Counter()  # USD by provider, in microusd, and tokens
@@ -128,7 +129,7 @@ class DemoData:
         write = self._store.db.write
         await write(self._claim)
         await self._make_keys()
-        await self._audit.commit_authority(self._make_providers)
+        await self._core.audit.commit_authority(self._make_providers)
         await self._register_agents()
         requests = self._day.requests()
         while batch := [*islice(requests, _BATCH)]:
@@ -149,7 +150,7 @@ class DemoData:
         store.traffic.origin = DEMO
 
     async def _make_keys(self) -> None:
-        service, begin_at = Keys(store=self._store, clock=self._time, ids=self._time, audit=self._audit), self._time.at
+        service, begin_at = Keys(self._core), self._time.at
         for number, name in reversed([*enumerate(KEYS)]):
             self._time.at = begin_at - (3 + 11 * number) * DAY_MS
             expires_at = self._until_at + 30 * DAY_MS if number % 4 == 0 else None
@@ -168,14 +169,13 @@ class DemoData:
             )  # fmt: skip
             self._store.providers.insert(tx, provider)
             after = {"name": one.name}
-            self._audit.append_change(
+            self._core.audit.append_change(
                 tx, "provider_created", _PEOPLE[0], self._context(), "provider", provider.id, after=after
             )
 
     async def _register_agents(self) -> None:
         """Register one half of the known agents one by one, and import the other."""
-        time = self._time
-        service = Agents(store=self._store, clock=time, ids=time, audit=self._audit, traffic=self._traffic)
+        service = Agents(self._core, traffic=self._traffic)
         imported = []
         for agent in self._day.agents:
             wanted = WantedAgent(name=agent.name, owner=agent.owner, role=agent.role, tags=(agent.owner,))
@@ -233,7 +233,7 @@ class DemoData:
         action = f"shield_scan_{row.verdict.lower()}"
         if is_chat:
             action = "chat_blocked" if is_refused else "chat_completed"
-        self._audit.append_change(
+        self._core.audit.append_change(
             tx,
             action,
             key,
@@ -248,23 +248,14 @@ class DemoData:
 
     def _write_guesses(self, tx: Transaction, at: int) -> None:
         """Refuse a series of guessed API keys, and raise the alert of it."""
-        stranger = Principal("key", "unknown", "unknown", frozenset(), frozenset())
         for number in range(_GUESSES):
             self._time.at = at + 100 * number
-            self._audit.append_change(
-                tx, "api_key_refused", stranger, self._context(_GUESSER), "api_key", None, source="auth",
+            self._core.audit.append_change(
+                tx, "api_key_refused", stranger("key"), self._context(_GUESSER), "api_key", None, source="auth",
                 outcome="refused", reason="invalid_api_key",
             )  # fmt: skip
         self._alerts.raise_event(
-            tx,
-            source=AlertSource.AUTH,
-            rule="many-invalid-keys",
-            severity=Severity.HIGH,
-            title="Somebody tries out API keys",
-            description="Many API keys that are wrong, revoked or expired came from one address within seconds.",
-            subject=_GUESSER,
-            occurred_at=at,
-            evidence=({"ip": _GUESSER, "refused": _GUESSES},),
+            tx, **GUESSES, subject=_GUESSER, occurred_at=at, evidence=({"ip": _GUESSER, "refused": _GUESSES},)
         )
 
     def _raise_outage(self, tx: Transaction, at: int, *, is_down: bool) -> None:
@@ -290,9 +281,8 @@ class DemoData:
 
     async def _make_budgets(self) -> None:
         """Make the budgets that the day has spent from. One of them is nearly used up."""
-        time, store = self._time, self._store
-        spending = Spending(store=store, clock=time, alerts=self._alerts)
-        service = Budgets(store=store, clock=time, ids=time, audit=self._audit, spending=spending)
+        store = self._store
+        service = Budgets(self._core, spending=Spending(self._core, alerts=self._alerts))
         first, tokens = PROVIDERS[0].name, self._spent.pop("tokens")
         total = self._spent.total()
         for name, scope, value, unit, limit, spent in (

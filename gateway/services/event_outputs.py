@@ -6,14 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
-from gateway.domain.addresses import (
-    BASE_URL_PROMISE,
-    MAX_URL_CHARS,
-    check_host,
-    may_connect,
-    may_connect_privately,
-    read_base_url,
-)
+from gateway.domain.addresses import BASE_URL_PROMISE, MAX_URL_CHARS, address_check, check_host, read_base_url
 from gateway.domain.event_outputs import (
     ALL_KINDS,
     FILE_PROMISE,
@@ -42,7 +35,7 @@ from gateway.outputs.syslog import Syslog
 from gateway.outputs.webhook import Post, Webhook
 from gateway.schema import Bounds, check
 from gateway.services.provider_keys import STORED, KeyedResource, ProviderKeys
-from gateway.services.resource import patched
+from gateway.services.resource import as_conflict, patched
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 
@@ -121,8 +114,6 @@ class EventOutputs(KeyedResource[EventOutput]):
     """
 
     noun, nouns = "event output", "event outputs"
-    resource_type = "event_output"
-    repository = "event_outputs"
     most = MAX_OUTPUTS
     audited = ("name", "kind", "target", "kinds", "min_severity", "format", "allow_private", "enabled")
 
@@ -208,7 +199,7 @@ class EventOutputs(KeyedResource[EventOutput]):
 
         Raises DeliveryFailed if the secret is not where the record says, or there is no folder for files.
         """
-        allow = may_connect_privately if output.allow_private else may_connect
+        allow = address_check(allow_private=output.allow_private)
         match output.kind:
             case OutputKind.WEBHOOK:
                 try:
@@ -256,12 +247,8 @@ class EventOutputs(KeyedResource[EventOutput]):
                 read_secret(wanted.secret)
             self.secrets.check(reference, param="secret")
             after = replace(after, secret=reference)
-        try:
+        with as_conflict(wanted.target is None):
             return replace(after, target=_read_target(after))
-        except InvalidRequest as error:
-            if wanted.target is not None:
-                raise
-            raise Conflict(error.message, param=error.param) from None
 
 
 def _read_target(output: EventOutput) -> str:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import anyio.to_thread
 
-from gateway.clock import Clock
 from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditEvent, AuditFilter
 from gateway.domain.incidents import IncidentCase
 from gateway.domain.principals import Principal, RequestContext
@@ -18,10 +17,9 @@ from gateway.domain.report_text import write_report
 from gateway.domain.reports import ReportBody, ReportFormat, Section, read_columns
 from gateway.domain.traffic import TrafficFilter, TrafficRow
 from gateway.services.alerts import TIMELINE_EVENTS
-from gateway.services.audit import Audit
+from gateway.services.core import Service
 from gateway.services.incidents import Incidents
 from gateway.store.database import Transaction
-from gateway.store.store import Store
 
 NEIGHBOURS_MS = 10 * 60 * 1000
 MOST_NEIGHBOURS = 200
@@ -41,12 +39,9 @@ _VERIFY = (
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Evidence:
+class Evidence(Service):
     """Writes the evidence of incidents."""
 
-    store: Store
-    clock: Clock
-    audit: Audit
     incidents: Incidents
 
     async def write(self, principal: Principal, incident_id: str, form: ReportFormat, context: RequestContext) -> str:

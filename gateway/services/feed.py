@@ -7,11 +7,10 @@ is disconnected.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from gateway.clock import Clock
 from gateway.domain.principals import Permission, Principal
 from gateway.errors import Overloaded
+from gateway.services.core import Core, Service
 from gateway.store.feed import Item, News, news_since
-from gateway.store.store import Store
 
 MOST_WATCHERS = 64
 MOST_OF_ONE = 8
@@ -29,12 +28,11 @@ class Watcher:
     is_welcome: Callable[[], Awaitable[bool]] = field(repr=False)
 
 
-class Feed:
+class Feed(Service):
     """The watchers of this process, and the newest rows that were sent to them."""
 
-    def __init__(self, *, store: Store, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
+    def __init__(self, core: Core) -> None:
+        super().__init__(core)
         self._watchers: list[Watcher] = []
         self._sent: News | None = None
 
@@ -48,9 +46,9 @@ class Feed:
         if not is_first:
             return
         self._sent = None
-        now_at = self._clock.now_at()
+        now_at = self.clock.now_at()
         try:
-            self._sent = News(await self._store.db.read(self._store.traffic.newest_position), now_at)
+            self._sent = News(await self.store.db.read(self.store.traffic.newest_position), now_at)
         except BaseException:
             self.leave(watcher)
             raise
@@ -67,7 +65,7 @@ class Feed:
             if not await watcher.is_welcome():
                 self.leave(watcher)
                 watcher.end()
-        news = await self._store.db.read(lambda tx: news_since(tx, sent, limit=_MOST_AT_ONCE))
+        news = await self.store.db.read(lambda tx: news_since(tx, sent, limit=_MOST_AT_ONCE))
         self._sent = news
         items: list[tuple[str, Item]] = [("traffic", row) for row in news.traffic]
         items += [("alert", row) for row in news.alerts]

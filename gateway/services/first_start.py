@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from itertools import chain, count
 
 from gateway.auth import keyhash, passwords
-from gateway.clock import Clock, Ids
 from gateway.domain import keys as key_records
 from gateway.domain import users
 from gateway.domain.principals import RequestContext, Role, Scope, local
 from gateway.errors import SetupError
-from gateway.services.audit import Audit
+from gateway.services.core import Service
 from gateway.services.keys import Keys
 from gateway.services.provider_keys import read_regular
 from gateway.settings import named
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.filelock import sync
-from gateway.store.store import Store
 
 USERNAME = "admin"
 FILE = "first-credentials.txt"
@@ -46,13 +44,9 @@ class FirstCredentials:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FirstStart:
+class FirstStart(Service):
     """Makes the first credentials."""
 
-    store: Store
-    clock: Clock
-    ids: Ids
-    audit: Audit
     keys: Keys
 
     async def make(self, folder: str | None = None, *, password_file: str | None = None) -> FirstCredentials | None:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from gateway import __version__
+from gateway.bundle import archive_sha256
 from gateway.domain.alerts import AlertSource
 from gateway.domain.fleet import (
     STALE_MS,
@@ -48,8 +50,6 @@ class Fleet:
     load: HostLoad
     scores: Scores
     started_at: int
-    version: str
-    archive_sha256: Callable[[], str | None]
 
     async def beat(self) -> None:
         """Write this gateway's heartbeat, and raise or end the alerts of gateways that are offline or back."""
@@ -64,8 +64,8 @@ class Fleet:
             beat = Heartbeat(
                 id=store.node_id,
                 name=os.uname().nodename[:100] or store.node_id,
-                version=self.version,
-                archive_sha256=self.archive_sha256(),
+                version=__version__,
+                archive_sha256=archive_sha256(),
                 status=status if has_integrity else InstanceStatus.CRITICAL,
                 started_at=self.started_at,
                 last_seen_at=now_at,

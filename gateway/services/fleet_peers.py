@@ -6,14 +6,7 @@ from typing import Annotated, TypeVar
 
 import anyio
 
-from gateway.domain.addresses import (
-    BASE_URL_PROMISE,
-    MAX_URL_CHARS,
-    check_host,
-    may_connect,
-    may_connect_privately,
-    read_base_url,
-)
+from gateway.domain.addresses import BASE_URL_PROMISE, MAX_URL_CHARS, address_check, check_host, read_base_url
 from gateway.domain.fleet import MAX_PEER_NAME_CHARS, MAX_PEERS, Peer, read_answer
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.providers import KEY_PROMISE, MAX_KEY_BYTES, read_key
@@ -61,7 +54,6 @@ class FleetPeers(KeyedResource[Peer]):
 
     noun, nouns = "peer", "peers"
     resource_type = "fleet_peer"
-    repository = "peers"
     most = MAX_PEERS
 
     fleet: Fleet
@@ -133,7 +125,7 @@ class FleetPeers(KeyedResource[Peer]):
 
     async def _answered(self, peer: Peer) -> Peer:
         """Return the peer with its answer or its problem."""
-        allow = may_connect_privately if peer.allow_private else may_connect
+        allow = address_check(allow_private=peer.allow_private)
         problem, instances = None, peer.instances
         try:
             key = self.keys.read(peer.key_reference) or ""

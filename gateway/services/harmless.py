@@ -12,8 +12,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from gateway.clock import Clock, Ids
-from gateway.domain.alerts import ACTIVE, Alert, AlertFilter, AlertSource, AlertStatus, RequestAlert, dismiss, move
+from gateway.domain.alerts import ACTIVE, Alert, AlertSource, AlertStatus, RequestAlert, dismiss, move
 from gateway.domain.harmless import (
     SCOPES,
     ExceptionOption,
@@ -31,8 +30,8 @@ from gateway.domain.traffic import TrafficRow
 from gateway.errors import Conflict, NotFound
 from gateway.records import project
 from gateway.schema import check
-from gateway.services.alerts import Alerts
-from gateway.services.audit import Audit
+from gateway.services.alerts import Alerts, alerts_of
+from gateway.services.core import Service
 from gateway.services.new_verdicts import NewVerdicts
 from gateway.services.replay import Replay, suite_loss
 from gateway.services.resource import check_future
@@ -41,7 +40,6 @@ from gateway.shield.detections import Severity, Verdict
 from gateway.shield.scoring import Policy
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
-from gateway.store.store import Store
 
 DEFAULT_DAYS = 30
 REPORTED = "rule-reported"
@@ -59,13 +57,9 @@ class _Subject:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Harmless:
+class Harmless(Service):
     """Marks requests as harmless."""
 
-    store: Store
-    clock: Clock
-    ids: Ids
-    audit: Audit
     alerts: Alerts
     acceptances: RiskAcceptances
     new_verdicts: NewVerdicts
@@ -172,8 +166,7 @@ class Harmless:
             raise NotFound("There is no such request in the traffic, or no longer.", param="id")
         if not row.detections:
             raise Conflict("The shield found nothing in this request, so there is nothing to mark.")
-        wanted = AlertFilter(source=AlertSource.SHIELD, request_id=row.request_id)
-        found = (alert,) if alert else self.store.alerts.page(tx, wanted).items
+        found = (alert,) if alert else alerts_of(self.store, tx, row.request_id)
         key = self.store.keys.by_id(tx, row.principal_id) if row.key_prefix else None
         active = self.store.risk_acceptances.active(tx, now_at=self.clock.now_at())
         return _Subject(row, found, key, self.new_verdicts.caller(tx, row), active)

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gateway.clock import Clock
 from gateway.domain.access_list import EntryType, ListName
 from gateway.domain.agents import fold_name
 from gateway.domain.alerts import ACTIVE, TRANSITIONS, Alert, WantedAlert
@@ -28,9 +27,9 @@ from gateway.schema import check
 from gateway.services.access_list import AccessList, WantedEntry
 from gateway.services.agents import Agents, WantedAgent
 from gateway.services.alerts import Alerts
+from gateway.services.core import Service
 from gateway.services.keys import Keys
 from gateway.store.database import Transaction
-from gateway.store.store import Store
 
 MOST_REQUESTS = 100
 MOST_SECRETS = 20
@@ -40,11 +39,9 @@ DENIED_MS = 86_400_000
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Incidents:
+class Incidents(Service):
     """The incidents of this gateway, which are groups of its alerts."""
 
-    store: Store
-    clock: Clock
     alerts: Alerts
     keys: Keys
     agents: Agents
@@ -175,18 +172,14 @@ class Incidents:
             others = [row for id in ids if id not in mine and (row := self.store.traffic.find(tx, id)) is not None]
             for row in others[:MOST_ELSEWHERE]:
                 found = next((one for one in row.detections if one.get("secret") == secret), {})
+                direction = found.get("direction")
                 yield project(
                     SeenElsewhere,
                     row,
                     secret=secret,
                     matched=str(found.get("matched", "")),
-                    direction=_word(found, "direction"),
+                    direction=direction if isinstance(direction, str) else None,
                 )
-
-
-def _word(found: Mapping[str, object], name: str) -> str | None:
-    value = found.get(name)
-    return value if isinstance(value, str) else None
 
 
 async def _done(act: str, principal: Principal, needs: Permission, run: Callable[[], Awaitable[object]]) -> Stopped:

@@ -1,32 +1,30 @@
 """Compute the verdict that a request would get now, from its stored findings. Needs no text and records nothing."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from gateway.clock import Clock
 from gateway.domain.new_verdict import NewVerdict, RuleShare
 from gateway.domain.policies import UNSCANNABLE_RULE, ShieldPolicy, redacted_categories
 from gateway.domain.risk_acceptances import RiskAcceptance, Source, accept
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import PermissionDenied
+from gateway.services.core import Service
 from gateway.services.findings import MOST_FINDINGS, kept_detection
 from gateway.services.policies import Policies
 from gateway.shield.detections import Direction, ScanResult, Verdict
 from gateway.shield.scoring import judge
 from gateway.store.database import Transaction
-from gateway.store.store import Store
 
 _NOT_COVERED = "This acceptance covers none of this request's findings."
 _BY_ANOTHER = "An earlier acceptance already covers what this one could."
 
 
-class NewVerdicts:
+@dataclass(kw_only=True, eq=False, repr=False)
+class NewVerdicts(Service):
     """Computes new verdicts. policy: of keys that have none of their own."""
 
-    def __init__(self, store: Store, clock: Clock, policies: Policies, *, policy: ShieldPolicy) -> None:
-        self._store = store
-        self._clock = clock
-        self._policies = policies
-        self._policy = policy
+    policies: Policies
+    policy: ShieldPolicy
 
     async def after(self, made: RiskAcceptance, *, request: str | None, alert: str | None) -> NewVerdict:
         """Return the verdict after an acceptance, of `request` or else of the newest request of `alert`.
@@ -35,16 +33,16 @@ class NewVerdicts:
         """
 
         def work(tx: Transaction) -> NewVerdict:
-            found = self._store.alerts.by_id(tx, alert) if alert and not request else None
+            found = self.store.alerts.by_id(tx, alert) if alert and not request else None
             wanted = request or (found.request_id if found else None)
-            row = self._store.traffic.find(tx, wanted) if wanted else None
+            row = self.store.traffic.find(tx, wanted) if wanted else None
             if row is None:
                 known = "That request is not in the traffic" if request or alert else "No request was named"
                 return NewVerdict(None, None, None, (), f"{known}, so its new verdict is not known.")
-            active = self._store.risk_acceptances.active(tx, now_at=self._clock.now_at())
+            active = self.store.risk_acceptances.active(tx, now_at=self.clock.now_at())
             return self.verdict(tx, row, active, (made,))
 
-        return await self._store.db.read(work)
+        return await self.store.db.read(work)
 
     def verdict(
         self, tx: Transaction, row: TrafficRow, active: Sequence[RiskAcceptance], made: Sequence[RiskAcceptance]
@@ -63,13 +61,13 @@ class NewVerdicts:
     def caller(self, tx: Transaction, row: TrafficRow) -> tuple[Source, ShieldPolicy] | None:
         """Return the source of a request and the policy for it, or None if its key or policy no longer exists."""
         if not row.key_prefix:
-            return Source(row.agent or "", None), self._policy
-        key = self._store.keys.by_id(tx, row.principal_id)
+            return Source(row.agent or "", None), self.policy
+        key = self.store.keys.by_id(tx, row.principal_id)
         if key is None:
             return None
         principal = key.principal()
         try:
-            policy = self._policies.of(principal, self._policy)
+            policy = self.policies.of(principal, self.policy)
         except PermissionDenied:
             return None
         return Source(row.agent or principal.name, principal.lineage, principal.policy), policy
@@ -83,7 +81,7 @@ class NewVerdicts:
             return "its findings were kept by an earlier version"
         if any(len(found) >= MOST_FINDINGS for found in stored.values()):
             return f"it has {MOST_FINDINGS} findings or more, and no more are kept"
-        scoring, now_at = policy.scoring, self._clock.now_at()
+        scoring, now_at = policy.scoring, self.clock.now_at()
         scanned = [judge(map(kept_detection, found), scoring) for found in stored.values()]
         results = [accept(one, acceptances, scoring, source=source, now_at=now_at) for one in scanned]
         left = [one for result in results for one in result.detections if one.accepted is None]

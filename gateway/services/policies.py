@@ -53,8 +53,6 @@ class Policies(Resource[PolicyRecord]):
     """The policies of this gateway."""
 
     noun, nouns = "policy", "policies"
-    resource_type = "policy"
-    repository = "policies"
     most = 1000
     is_found_by_name = True
     audited = tuple(one.name for one in fields(WantedPolicy) if one.name != "version")

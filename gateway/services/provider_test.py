@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from gateway.clock import Clock
 from gateway.domain.circuits import ProviderStatus
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import UpstreamUnavailable
 from gateway.llm.base import Prompt, UpstreamFault, UpstreamRefused
 from gateway.llm.upstream import PAYMENT_REQUIRED, UNPAID, HttpUpstream
 from gateway.services.circuits import Circuits
+from gateway.services.core import Service
 from gateway.services.providers import Providers
 from gateway.services.routing import ProviderConnection, Routing
 
@@ -39,14 +39,13 @@ class ProviderTestResult(_Outcome):
     status: ProviderStatus
 
 
-@dataclass(frozen=True, kw_only=True)
-class ProviderTest:
+@dataclass(kw_only=True, eq=False, repr=False)
+class ProviderTest(Service):
     """Tests providers, even if they are disabled or their circuit is open."""
 
     routing: Routing
     circuits: Circuits
     providers: Providers
-    clock: Clock
 
     async def run(self, principal: Principal, name: str, context: RequestContext) -> ProviderTestResult:
         """Ask a provider for its models, or for a tiny completion if it lists none. Counts like any other request.

@@ -30,7 +30,7 @@ from gateway.field_types import PlainName, glob
 from gateway.schema import Bounds, check
 from gateway.services.circuits import Circuits
 from gateway.services.provider_keys import STORED, KeyedResource, ProviderKeys
-from gateway.services.resource import check_version, patched
+from gateway.services.resource import as_conflict, check_version, patched
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 
@@ -109,8 +109,6 @@ class Providers(KeyedResource[Provider]):
     """
 
     noun, nouns = "provider", "providers"
-    resource_type = "provider"
-    repository = "providers"
     most = MAX_PROVIDERS
     is_found_by_name = True
     audited = (
@@ -226,7 +224,9 @@ class Providers(KeyedResource[Provider]):
         )
         check_type(after)
         if after.base_url is not None:
-            after = replace(after, base_url=_read_base_url(after, is_kept=changes.base_url is None))
+            with as_conflict(changes.base_url is None):
+                url = read_base_url(after.base_url, allow_private=after.allow_private)
+            after = replace(after, base_url=url)
         if changes.api_key == KEEP_TEXT:
             _check_key_stays(record, after)
         return after, key
@@ -242,16 +242,6 @@ class Providers(KeyedResource[Provider]):
 def _check_stored(record: Provider) -> None:
     if record.origin == "settings":
         raise Conflict("The settings make this provider: change GATEWAY_UPSTREAM_URL instead.", param="id")
-
-
-def _read_base_url(record: Provider, *, is_kept: bool) -> str:
-    """Return the normalized base URL. is_kept: the provider already has it."""
-    try:
-        return read_base_url(record.base_url or "", allow_private=record.allow_private)
-    except InvalidRequest as error:
-        if not is_kept:
-            raise
-        raise Conflict(error.message, param=error.param) from None
 
 
 def _check_key_stays(before: Provider, after: Provider) -> None:

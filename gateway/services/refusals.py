@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from gateway.clock import Clock
 from gateway.domain.alerts import AlertSource
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import GatewayError
 from gateway.services.alerts import Alerts
-from gateway.services.audit import Audit
+from gateway.services.core import Core, Service
 from gateway.shield.detections import Severity
 
 KEY_REFUSED = "api_key_refused"
@@ -30,7 +29,7 @@ MANY_REFUSALS = 20
 """If one address sends this many refused keys within a window, somebody is trying keys out."""
 _GUESSED = ("invalid_api_key", "key_revoked", "key_expired")
 
-_GUESSES: Mapping[str, Any] = {
+GUESSES: Mapping[str, Any] = {
     "source": AlertSource.AUTH,
     "rule": "many-invalid-keys",
     "severity": Severity.HIGH,
@@ -74,16 +73,15 @@ class _Repetitions:
     request_ids: list[str] = field(default_factory=list)
 
 
-class Refusals:
+class Refusals(Service):
     """The refusals of this process.
 
     due_seconds: when the window ends, by the monotonic clock; infinite while none is open.
     """
 
-    def __init__(self, *, audit: Audit, clock: Clock, alerts: Alerts) -> None:
-        self._audit = audit
+    def __init__(self, core: Core, *, alerts: Alerts) -> None:
+        super().__init__(core)
         self._alerts = alerts
-        self._clock = clock
         self._window: dict[_Kind | None, _Repetitions] = {}  # None: all kinds beyond `KINDS`
         self.due_seconds = float("inf")
 
@@ -106,7 +104,7 @@ class Refusals:
         alert = _ALERTS.get(action if action == SIGN_IN_THROTTLED else error.code)
         if alert is not None and context is not None:
             self._raise_behind(alert, context.ip or "", principal, context)
-        event = self._audit.event(
+        event = self.audit.event(
             action,
             source="auth",
             outcome="refused",
@@ -117,7 +115,7 @@ class Refusals:
             resource_id=principal.id if principal else None,
             details=details,
         )
-        self._audit.record_behind(event)
+        self.audit.record_behind(event)
         return error
 
     def flush(self) -> None:
@@ -132,13 +130,13 @@ class Refusals:
             details: dict[str, object] = {"refusals": refusals, "others": 0}
             if action == KEY_REFUSED:
                 details |= {"others": others.count, "others_request_ids": others.request_ids}
-            self._audit.record_behind(
-                self._audit.event(action, source="auth", outcome="refused", reason="repeated", details=details)
+            self.audit.record_behind(
+                self.audit.event(action, source="auth", outcome="refused", reason="repeated", details=details)
             )
 
     def _is_first(self, kind: _Kind, request_id: str | None) -> bool:
         """Count a refusal. Return whether it is one of the first kinds of a window, which get their own events."""
-        now_seconds = self._clock.monotonic_seconds()
+        now_seconds = self.clock.monotonic_seconds()
         if now_seconds >= self.due_seconds:
             self.flush()
         if not self._window:
@@ -162,7 +160,7 @@ class Refusals:
                 counts[kind.ip] = counts.get(kind.ip, 0) + one.count
         for ip, count in counts.items():
             if count >= MANY_REFUSALS:
-                self._raise_behind(_GUESSES, ip, refused=count)
+                self._raise_behind(GUESSES, ip, refused=count)
 
     def _raise_behind(
         self,
@@ -173,7 +171,7 @@ class Refusals:
         **evidence: object,
     ) -> None:
         what = {**alert, "context": context, "principal": principal, "evidence": ({"ip": ip, **evidence},)}
-        what |= {"subject": principal.id if principal else ip, "occurred_at": self._clock.now_at()}
+        what |= {"subject": principal.id if principal else ip, "occurred_at": self.clock.now_at()}
         self._alerts.raise_behind(lambda tx: self._alerts.raise_event(tx, **what))
 
 

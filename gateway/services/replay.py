@@ -4,21 +4,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gateway.clock import Clock
-from gateway.domain.alerts import AlertFilter, AlertSource, AlertStatus
+from gateway.domain.alerts import AlertStatus
 from gateway.domain.harmless import Exemption, LetThrough, Passed, SuiteLoss
 from gateway.domain.policies import ShieldPolicy
 from gateway.domain.risk_acceptances import DAY_MS, RiskAcceptance, Source
 from gateway.domain.traffic import MAX_TRAFFIC_LIMIT, TrafficFilter, TrafficRow
+from gateway.services.alerts import alerts_of
+from gateway.services.core import Service
 from gateway.services.findings import kept_detection
 from gateway.services.new_verdicts import NewVerdicts
 from gateway.services.rules import Rules
-from gateway.shield import Shield
 from gateway.shield.detections import Detection, Verdict
 from gateway.shield.scoring import Policy, judge
 from gateway.shield.suite import load_suite
 from gateway.store.database import Transaction
-from gateway.store.store import Store
 
 REPLAY_DAYS = 30
 MOST_ROWS = 2_000
@@ -31,14 +30,11 @@ Exceptions = Mapping[Exemption, Sequence[RiskAcceptance]]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Replay:
+class Replay(Service):
     """Judges anew what was found before."""
 
-    store: Store
-    clock: Clock
     new_verdicts: NewVerdicts
     rules: Rules
-    shield: Shield
     _suite: tuple[str, list[tuple[Detection, ...]]] | None = field(default=None, init=False)
 
     def let_through(
@@ -84,10 +80,8 @@ class Replay:
         self, tx: Transaction, judged: int, is_partial: bool, unknown: int, found: list[Passed]
     ) -> LetThrough:
         found.sort(key=lambda one: -one.occurred_at)
-        wanted = (AlertFilter(source=AlertSource.SHIELD, request_id=one.request_id) for one in found)
-        confirmed = sum(
-            any(alert.status in CONFIRMED for alert in self.store.alerts.page(tx, one).items) for one in wanted
-        )
+        alerts = (alerts_of(self.store, tx, one.request_id) for one in found)
+        confirmed = sum(any(alert.status in CONFIRMED for alert in some) for some in alerts)
         unblocked = sum(one.verdict == Verdict.BLOCK for one in found)
         examples = tuple(found[:MOST_EXAMPLES])
         return LetThrough(REPLAY_DAYS, judged, is_partial, unknown, len(found), unblocked, confirmed, examples)
@@ -111,7 +105,7 @@ class Replay:
         rules = self.rules.apply()
         if self._suite is None or self._suite[0] != rules:
             cases = [case for case in load_suite() if case.is_attack]
-            scanned = [self.shield.scan(case.sent(), case.direction) for case in cases]
+            scanned = [self.rules.shield.scan(case.sent(), case.direction) for case in cases]
             self._suite = rules, [result.detections for result in scanned]
         return self._suite[1]
 

@@ -83,8 +83,7 @@ class MadeReport:
 class Reports(Resource[Report]):
     """The reports of this database. The edges check who may read reports, this class who may read each type."""
 
-    noun = resource_type = "report"
-    repository = "reports"
+    noun, nouns = "report", "reports"
 
     scores: Callable[[Transaction], PosturePoint]
     # Writing a document keeps a processor busy.

@@ -4,18 +4,18 @@ A subclass names its noun and repository, and supplies two checks: `_made` retur
 one. The transaction that writes a record also appends its audit event. A change that changes nothing writes nothing.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
-from gateway.clock import Clock, Ids
 from gateway.domain.keys import KEEP_AT, KEEP_TEXT, KeyRecord
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.schema import check
-from gateway.services.audit import Audit
+from gateway.services.core import Service
 from gateway.spelling import hint
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
@@ -37,27 +37,27 @@ T = TypeVar("T")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Resource(Generic[R]):
+class Resource(Service, Generic[R]):
     """The records of one noun. The edges check who may manage them.
 
-    noun, nouns: for messages. resource_type: in the audit log. repository: the attribute of `Store` that has them.
-    most: the limit of their number, 0 for none. audited: the fields in audit events. name_field: of a unique name.
-    is_found_by_name: whether a name finds a record as an id does.
+    noun, nouns: for messages. resource_type: in the audit log, by default the noun. repository: the attribute of
+    `Store` that has them, by default the nouns. most: the limit of their number, 0 for none. audited: the fields in
+    audit events. name_field: of a unique name. is_found_by_name: whether a name finds a record as an id does.
     """
 
-    noun: ClassVar[str]
+    noun: ClassVar[str] = ""
     nouns: ClassVar[str] = ""
-    resource_type: ClassVar[str]
-    repository: ClassVar[str]
+    resource_type: ClassVar[str] = ""
+    repository: ClassVar[str] = ""
     most: ClassVar[int] = 0
     audited: ClassVar[tuple[str, ...]] = ()
     name_field: ClassVar[str] = "name"
     is_found_by_name: ClassVar[bool] = False
 
-    store: Store
-    clock: Clock
-    ids: Ids
-    audit: Audit
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.resource_type = cls.resource_type or cls.noun.replace(" ", "_")
+        cls.repository = cls.repository or cls.nouns.replace(" ", "_")
 
     @property
     def _repository(self) -> Any:
@@ -166,7 +166,7 @@ class Resource(Generic[R]):
         version: int | None,
         change: Callable[[R], R],
         *,
-        action: str = "changed",
+        action: str | None = None,
     ) -> R:
         """Find a record, compare its version, and write what `change` makes of it unless it is the same."""
         before: Any = self.find(tx, name)
@@ -177,8 +177,13 @@ class Resource(Generic[R]):
         self._check_name(tx, after)
         details = self._write(tx, before, after)
         shown = {"before": self._shown(before), "after": self._shown(after)}
+        action = action or self._action(before, after)
         self._append(tx, action, principal, context, id=before.id, details=details, **shown)
         return self.find(tx, after.id)
+
+    def _action(self, before: R, after: R) -> str:
+        """Return what a change did, for the name of its audit event."""
+        return "changed"
 
     def _write(self, tx: Any, before: R, after: R) -> Mapping[str, object] | None:
         """Write a change and return the details of its audit event."""
@@ -227,6 +232,17 @@ def check_future(at: int | None, now_at: int, *, param: str = "expires_at", days
     if at is not None and not now_at < at <= latest:
         limit = "before the year 10000" if days is None else f"at most {days} days from now"
         raise InvalidRequest(f"{param} must be in the future, {limit}.", param=param)
+
+
+@contextmanager
+def as_conflict(of_record: bool = True) -> Iterator[None]:
+    """Raise Conflict in place of InvalidRequest, if what the record already holds is at fault and not the caller."""
+    try:
+        yield
+    except InvalidRequest as error:
+        if not of_record:
+            raise
+        raise Conflict(error.message, param=error.param) from None
 
 
 def find_key(store: Store, tx: Transaction, id_or_prefix: str, *, param: str) -> KeyRecord:

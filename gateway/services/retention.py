@@ -11,12 +11,10 @@ from functools import partial
 
 import anyio
 
-from gateway.clock import Clock
 from gateway.domain.traffic_sums import DAY_MS, FIVE_MINUTES_MS, HOUR_MS, MINUTE_MS
-from gateway.services.audit import Audit
+from gateway.services.core import Service
 from gateway.store import rate_grants
 from gateway.store.database import Transaction
-from gateway.store.store import Store
 
 BATCH_ROWS = 2000
 _PAUSE_SECONDS = 0.05
@@ -35,22 +33,19 @@ class Days:
     audit: int
 
 
-class Retention:
+@dataclass(kw_only=True, eq=False, repr=False)
+class Retention(Service):
     """Prunes the database of this gateway. days: reads the retention in effect."""
 
-    def __init__(self, *, store: Store, clock: Clock, audit: Audit, days: Callable[[Transaction], Days]) -> None:
-        self._store = store
-        self._clock = clock
-        self._audit = audit
-        self._days = days
+    days: Callable[[Transaction], Days]
 
     async def prune(self) -> None:
         """Delete rows that are too old, at most four million of a kind."""
-        store, now_at = self._store, self._clock.now_at()
-        days = await store.db.read(self._days)
+        store, now_at = self.store, self.clock.now_at()
+        days = await store.db.read(self.days)
         before = now_at - days.traffic * DAY_MS if days.traffic else 0
         await self._repeat(lambda tx: store.captures.prune(tx, now_at=now_at, before=before, limit=BATCH_ROWS))
-        await self._store.db.write(rate_grants.prune)
+        await self.store.db.write(rate_grants.prune)
         await self._prune_sums(now_at, days.traffic)
         if days.traffic:
             await self._repeat(lambda tx: store.traffic.prune(tx, before=before, limit=BATCH_ROWS))
@@ -67,33 +62,33 @@ class Retention:
 
         def work(tx: Transaction) -> None:
             for size_ms, kept_days in kept.items():
-                self._store.traffic.prune_sums(tx, size_ms=size_ms, before=now_at - kept_days * DAY_MS)
+                self.store.traffic.prune_sums(tx, size_ms=size_ms, before=now_at - kept_days * DAY_MS)
 
-        await self._store.db.write(work)
+        await self.store.db.write(work)
 
     async def _prune_audit(self, before: int) -> None:
-        for instance_id in await self._store.db.read(self._store.audit.instances):
+        for instance_id in await self.store.db.read(self.store.audit.instances):
 
             def batch(tx: Transaction, chain: str = instance_id) -> int:
-                return self._store.audit.prune(tx, chain, before=before, limit=BATCH_ROWS)
+                return self.store.audit.prune(tx, chain, before=before, limit=BATCH_ROWS)
 
             if count := await self._repeat(batch):
-                head = await self._store.db.read(partial(self._store.audit.beginning, instance_id=instance_id))
+                head = await self.store.db.read(partial(self.store.audit.beginning, instance_id=instance_id))
                 details = {"events": count, "before": before, "boundary_seq": head.seq, "boundary_hash": head.hash}
-                event = self._audit.event(
+                event = self.audit.event(
                     "audit_pruned",
                     source="gateway",
                     resource_type="audit_chain",
                     resource_id=instance_id,
                     details=details,
                 )
-                await self._audit.record(event)
+                await self.audit.record(event)
 
     async def _repeat(self, batch: Callable[[Transaction], int]) -> int:
         """Run `batch` until it deletes less than its limit, with pauses between, and return the total."""
         total = 0
         for _ in range(_MOST_BATCHES):
-            count = await self._store.db.write(batch)
+            count = await self.store.db.write(batch)
             total += count
             if count < BATCH_ROWS:
                 break

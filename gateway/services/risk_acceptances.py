@@ -87,8 +87,6 @@ class RiskAcceptances(Resource[RiskAcceptance]):
     """The risk acceptances of this gateway."""
 
     noun, nouns = "risk acceptance", "risk acceptances"
-    resource_type = "risk_acceptance"
-    repository = "risk_acceptances"
     audited = ("scope", "rule", "agent", "key", "policy", "digest", "request", "reason", "revoked_at", "proposed_by")
 
     def accept_for(self, source: Source) -> Accept | None:

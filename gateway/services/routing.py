@@ -22,10 +22,10 @@ from gateway.llm.base import Prompt, Reply, ReplyStream, Upstream, UpstreamFault
 from gateway.llm.echo import ECHO_MODEL
 from gateway.metrics import Metrics
 from gateway.services.circuits import Circuits
+from gateway.services.core import Service
 from gateway.services.health import HEALTHY
 from gateway.services.provider_keys import KeyMissing, ProviderKeys
 from gateway.store.database import StoreUnavailable
-from gateway.store.store import Store
 
 Answered = TypeVar("Answered", Reply, ReplyStream)
 Connect = Callable[[Provider, str | None], Upstream]
@@ -116,14 +116,12 @@ class ProviderConnection:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Routing:
+class Routing(Service):
     """The connections to all providers. upstream: the provider that the settings make, if they make one.
 
     attempts_seconds: longest wait for all attempts of one prompt, if no provider alone may take longer.
     """
 
-    store: Store
-    clock: Clock
     circuits: Circuits
     keys: ProviderKeys
     connect: Connect

@@ -6,20 +6,21 @@ newest first, and the cases of the validation suite. Nothing is recorded.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated
 
 import anyio.from_thread
 import anyio.to_thread
 
-from gateway.clock import Clock
 from gateway.domain.local_rules import ReplayText
 from gateway.domain.policies import Capture, ShieldPolicy
 from gateway.domain.principals import Permission, Principal
 from gateway.errors import Conflict, NotFound
 from gateway.offload import ThreadOffload
+from gateway.records import project
 from gateway.schema import Bounds, check
+from gateway.services.core import Core, Service
 from gateway.services.local_rules import Fields, checked_trial, drafted
 from gateway.services.policies import Policies, WantedPolicy
 from gateway.services.rules import HITS_MS, Rules
@@ -27,7 +28,6 @@ from gateway.shield import Shield
 from gateway.shield.detections import Direction, Verdict
 from gateway.shield.scoring import Policy, judge
 from gateway.shield.suite import load_suite
-from gateway.store.store import Store
 
 MOST_SECONDS = 30.0
 _MOST_EXAMPLES = 50
@@ -114,15 +114,14 @@ class Replay:
     examples: list[ReplayExample] = field(default_factory=list)
 
 
-class RuleTrials:
+class RuleTrials(Service):
     """Tries drafts. The edges check who may do so. policy: of keys that have none of their own."""
 
-    def __init__(self, *, rules: Rules, policies: Policies, policy: ShieldPolicy, store: Store, clock: Clock) -> None:
+    def __init__(self, core: Core, *, rules: Rules, policies: Policies, policy: ShieldPolicy) -> None:
+        super().__init__(core)
         self._rules = rules
         self._policies = policies
         self._policy = policy
-        self._store = store
-        self._clock = clock
         self._tries = ThreadOffload(wait_seconds=5.0, most_waiting=8)
         self._is_replaying = False
 
@@ -158,13 +157,13 @@ class RuleTrials:
         check(wanted)
         if (wanted.rule is None) is (wanted.without is None):
             raise Conflict("Send either rule or without.", param="rule")
-        if wanted.without is not None and wanted.without not in await self._rules.ids():
+        if wanted.without is not None and wanted.without not in await self._rules.rule_ids():
             raise NotFound("There is no such rule.", param="without")
 
         def make(now: Shield, policies: Mapping[str, Policy]) -> _Judge:
             if wanted.rule is not None:
                 checked_trial(self._rules.base, wanted.rule)
-            after = drafted(self._rules, self._store.authority.now.local_rules, wanted.rule)
+            after = drafted(self._rules, self.store.authority.now.local_rules, wanted.rule)
             self._rules.override(after, without=wanted.without)
 
             def verdicts(text: str, direction: Direction, policy_id: str) -> _Flip:
@@ -177,7 +176,7 @@ class RuleTrials:
 
     async def replay_policy(self, principal: Principal, wanted: ReplayPolicy) -> Replay:
         """Return what a draft of a policy would change. Raises as `replay_rule`."""
-        changes = WantedPolicy(**{one.name: getattr(wanted, one.name) for one in fields(WantedPolicy)})
+        changes = project(WantedPolicy, wanted)
         changed = None if wanted.policy is None else await self._policies.show(wanted.policy)
         draft, only = self._policies.draft(changes, changed).scoring, changed.id if changed else None
 
@@ -200,7 +199,7 @@ class RuleTrials:
         try:
             await self._rules.follow()
             self._rules.apply()
-            records = await self._store.db.read(self._store.policies.all)
+            records = await self.store.db.read(self.store.policies.all)
             policies = {one.id: one.shield_policy().scoring for one in records}
             now = copy(self._rules.shield)
             return await anyio.to_thread.run_sync(lambda: self._replayed(principal, make(now, policies), only))
@@ -208,11 +207,11 @@ class RuleTrials:
             self._is_replaying = False
 
     def _replayed(self, principal: Principal, verdicts: _Judge, only: str | None) -> Replay:
-        found, ends_seconds = Replay(), self._clock.monotonic_seconds() + MOST_SECONDS
+        found, ends_seconds = Replay(), self.clock.monotonic_seconds() + MOST_SECONDS
 
         def judged(text: str, direction: Direction, policy_id: str = "") -> _Flip | None:
             anyio.from_thread.check_cancelled()
-            found.is_stopped |= self._clock.monotonic_seconds() >= ends_seconds
+            found.is_stopped |= self.clock.monotonic_seconds() >= ends_seconds
             return None if found.is_stopped else verdicts(text, direction, policy_id)
 
         for one in self._captured(principal, only):
@@ -237,10 +236,10 @@ class RuleTrials:
         """Yield the captured texts of seven days that the principal may read, newest first."""
         if Permission.TRAFFIC_READ not in principal.permissions:
             return
-        with_full, now_at = Permission.POLICIES_MANAGE in principal.permissions, self._clock.now_at()
-        window = {"origin": self._store.traffic.origin, "since": now_at - HITS_MS, "now_at": now_at}
+        with_full, now_at = Permission.POLICIES_MANAGE in principal.permissions, self.clock.now_at()
+        window = {"origin": self.store.traffic.origin, "since": now_at - HITS_MS, "now_at": now_at}
         texts: Sequence[ReplayText] = ()
-        captures, read = self._store.captures, self._store.db.read
+        captures, read = self.store.captures, self.store.db.read
         while texts := anyio.from_thread.run(read, partial(captures.replay, texts[-1:], window)):
             for one in texts:
                 if only in (None, one.policy) and (with_full or one.mode is Capture.REDACTED):

@@ -12,7 +12,6 @@ from typing import Annotated
 import anyio
 import anyio.to_thread
 
-from gateway.clock import Clock
 from gateway.domain.local_rules import LocalRule
 from gateway.domain.policies import MAX_REASON_CHARS, UNSCANNABLE_RULE, RuleOverride
 from gateway.domain.principals import Principal, RequestContext
@@ -21,7 +20,7 @@ from gateway.errors import Conflict, InvalidRequest, NotFound, SetupError
 from gateway.field_types import line
 from gateway.log import Log
 from gateway.schema import Bounds, check
-from gateway.services.audit import Audit
+from gateway.services.core import Core, Service
 from gateway.services.resource import check_version
 from gateway.shield import Shield
 from gateway.shield.detections import Severity
@@ -32,7 +31,6 @@ from gateway.spelling import hint
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.followed_authority import Authority
-from gateway.store.store import Store
 
 HITS_MS = 7 * 24 * HOUR_MS
 _SeverityWord = Annotated[str, Bounds(words=(*(one.value for one in Severity), "default"))]
@@ -81,18 +79,16 @@ class RuleInUse:
         return {"enabled": self.enabled, "severity": self.severity.value}
 
 
-class Rules:
+class Rules(Service):
     """The rules of one shield. The edges check who may change them.
 
     base: the rules of the files. shield: the one that scans, which gets the stored rules and the overrides.
     """
 
-    def __init__(self, *, base: Shield, shield: Shield, store: Store, clock: Clock, audit: Audit, log: Log) -> None:
+    def __init__(self, core: Core, *, base: Shield, shield: Shield, log: Log) -> None:
+        super().__init__(core)
         self.base = base
         self.shield = shield
-        self._store = store
-        self._clock = clock
-        self._audit = audit
         self._log = log
         self._applied: Authority | None = None
         self._followed: Authority | None = None
@@ -107,7 +103,7 @@ class Rules:
         Raises:
             StoreUnavailable: nothing was read from the database yet.
         """
-        authority = self._store.authority.now
+        authority = self.store.authority.now
         if authority is not self._applied:
             self.override(self.shield)
             self._applied = authority
@@ -115,7 +111,7 @@ class Rules:
 
     def override(self, shield: Shield, without: str | None = None) -> None:
         """Apply the overrides to a shield, and leave out the rule `without`."""
-        overrides = self._store.authority.now.overrides
+        overrides = self.store.authority.now.overrides
         shield.override(
             disabled=[without or "", *(one.rule for one in overrides if not one.enabled)],
             severities={one.rule: one.severity for one in overrides if one.severity},
@@ -138,19 +134,19 @@ class Rules:
         Raises:
             SetupError: a stored rule cannot be used; names it. StoreUnavailable: they were not read yet.
         """
-        self._use(stored := self._store.authority.now.local_rules, self._shield_of(stored))
+        self._use(stored := self.store.authority.now.local_rules, self._shield_of(stored))
 
     async def follow(self) -> None:
         """Follow authority, and use the stored rules as they are now. Raises StoreUnavailable."""
-        await self._store.authority.follow()
+        await self.store.authority.follow()
         await self.keep_up()
 
     async def keep_up(self) -> None:
         """Use the stored rules as this process has loaded them. A rule that cannot be used is logged."""
-        if self._store.authority.now is self._followed:
+        if self.store.authority.now is self._followed:
             return
         async with self._lock:
-            authority = self._store.authority.now
+            authority = self.store.authority.now
             stored = authority.local_rules
             try:
                 if stored != self._stored:
@@ -181,19 +177,19 @@ class Rules:
         await self.follow()
         rules = await anyio.to_thread.run_sync(tuple, self.shield.rules)  # a large file, read when first asked for
         stored = {one.id for one in self._stored}
-        origin, until = self._store.traffic.origin, (self._clock.now_at() // HOUR_MS + 1) * HOUR_MS
+        origin, until = self.store.traffic.origin, (self.clock.now_at() // HOUR_MS + 1) * HOUR_MS
 
         def work(tx: Transaction) -> tuple[RuleInUse, ...]:
-            overrides = {one.rule: one for one in self._store.rule_overrides.all(tx)}
-            sums = self._store.traffic.by_value(tx, "rule", origin=origin, since=until - HITS_MS, until=until)
+            overrides = {one.rule: one for one in self.store.rule_overrides.all(tx)}
+            sums = self.store.traffic.by_value(tx, "rule", origin=origin, since=until - HITS_MS, until=until)
             hits = {rule: counters.requests for rule, counters in sums.items()}
             return tuple(
                 RuleInUse(rule, overrides.get(rule.id), hits.get(rule.id, 0), rule.id in stored) for rule in rules
             )
 
-        return await self._store.db.read(work)
+        return await self.store.db.read(work)
 
-    async def ids(self) -> frozenset[str]:
+    async def rule_ids(self) -> frozenset[str]:
         """Return the ids that a detection may have: those of the rules, and of detections without a rule."""
         await self.follow()
         rules = await anyio.to_thread.run_sync(tuple, self.shield.rules)
@@ -203,7 +199,7 @@ class Rules:
         """Return one rule. Raises NotFound."""
         found = next((one for one in await self.list() if one.rule.id == rule_id), None)
         if found is None:
-            raise NotFound(f"There is no such rule.{hint(rule_id, await self.ids())}", param="rule")
+            raise NotFound(f"There is no such rule.{hint(rule_id, await self.rule_ids())}", param="rule")
         return found
 
     async def change(self, principal: Principal, wanted: WantedOverride, context: RequestContext) -> RuleInUse:
@@ -218,10 +214,10 @@ class Rules:
         reason = (wanted.reason or "").strip()
         if wanted.enabled is False and not reason:
             raise InvalidRequest(_NO_REASON, param="reason")
-        now_at = self._clock.now_at()
+        now_at = self.clock.now_at()
 
         def work(tx: AuthorityTransaction) -> None:
-            before = self._store.rule_overrides.by_id(tx, rule.id)
+            before = self.store.rule_overrides.by_id(tx, rule.id)
             version = before.version if before else 0
             check_version(wanted.version, version, "rule")
             after = RuleOverride(
@@ -235,12 +231,12 @@ class Rules:
             )
             if after.enabled is False and not reason:
                 raise Conflict(_NO_REASON, param="reason")
-            self._store.rule_overrides.put(tx, after)
+            self.store.rule_overrides.put(tx, after)
             shown = {"before": RuleInUse(rule, before).shown(), "after": RuleInUse(rule, after).shown()}
             details = {"reason": reason} if reason else None
-            self._audit.append_change(tx, "rule_changed", principal, context, "rule", rule.id, **shown, details=details)
+            self.audit.append_change(tx, "rule_changed", principal, context, "rule", rule.id, **shown, details=details)
 
-        await self._audit.commit_authority(work)
+        await self.audit.commit_authority(work)
         return await self.show(rule.id)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from gateway import settings
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import InvalidRequest
-from gateway.services.audit import Audit
+from gateway.services.core import Service
 from gateway.services.retention import Days
 from gateway.settings import Settings
 from gateway.store.database import Transaction
@@ -36,11 +36,9 @@ class SettingView:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class RuntimeSettings:
+class RuntimeSettings(Service):
     """Lists the settings and changes those of `CHANGEABLE`."""
 
-    store: Store
-    audit: Audit
     settings: Settings
 
     def value(self, tx: Transaction, name: str) -> int:

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal, cast
 
 import anyio
 
-from gateway.clock import Clock, Ids
 from gateway.domain.policies import Capture, CapturedText, ShieldPolicy
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import Source
@@ -21,8 +20,8 @@ from gateway.llm.joined import digest_of, in_text
 from gateway.records import record
 from gateway.schema import JsonSchema, encode, json_schema
 from gateway.services.alerts import Alerts
-from gateway.services.audit import Audit
 from gateway.services.captures import Captures
+from gateway.services.core import Core, Service
 from gateway.services.findings import described
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import Accept, RiskAcceptances
@@ -32,7 +31,6 @@ from gateway.settings import MAX_TEXT_CHARS, named
 from gateway.shield import Shield
 from gateway.shield.detections import Detection, Direction, ScanResult, Verdict
 from gateway.store.database import StoreUnavailable, Transaction
-from gateway.store.store import Store
 
 CROWD_SECONDS = 1.0
 OF_RECORDS = ("place", "spans", "sha256", "chars", "is_spread", "secret")
@@ -98,14 +96,10 @@ class Scan:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Scans:
+class Scans(Service):
     """The one way to the shield: for the API, the commands, the MCP tools and the chat."""
 
     shield: Shield
-    store: Store
-    clock: Clock
-    ids: Ids
-    audit: Audit
     alerts: Alerts
     policy: ShieldPolicy
     policies: Policies
@@ -114,7 +108,8 @@ class Scans:
     max_text_chars: int = MAX_TEXT_CHARS
     max_wait_seconds: float | None = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, core: Core) -> None:
+        super().__post_init__(core)
         self.scanner = TextScanner(
             self.shield, self.store, self.ids, rules=self.rules, max_wait_seconds=self.max_wait_seconds
         )

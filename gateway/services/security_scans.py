@@ -13,6 +13,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.security_scans import ItemKind, ScannedItem, SecurityScan, security_scan
 from gateway.errors import Conflict, InvalidRequest
 from gateway.schema import Bounds
+from gateway.services.core import Core
 from gateway.services.findings import described
 from gateway.services.provider_keys import read_regular
 from gateway.services.resource import Resource
@@ -52,15 +53,14 @@ class NewSecurityScan:
 class SecurityScans(Resource[SecurityScan]):
     """The security scans of this database. The edges check who may run one. scan_paths: the allowed folders."""
 
-    noun = "security scan"
-    resource_type = "security_scan"
-    repository = "security_scans"
+    noun, nouns = "security scan", "security scans"
 
     shield: Shield
     scan_paths: Sequence[str]
     max_text_chars: int
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, core: Core) -> None:
+        super().__post_init__(core)
         self._folders = tuple(os.path.realpath(path) for path in self.scan_paths)
         self._limiter = anyio.CapacityLimiter(1)  # a run keeps a processor busy
 

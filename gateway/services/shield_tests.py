@@ -11,11 +11,10 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 
-from gateway.clock import Clock
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import GatewayError
 from gateway.schema import Bounds, check, decode, encode
-from gateway.services.audit import Audit
+from gateway.services.core import Core, Service
 from gateway.services.rules import Rules
 from gateway.shield import Shield
 from gateway.shield.detections import CATEGORIES
@@ -120,16 +119,14 @@ class ShieldTestsState:
     running: ShieldTestsUnderWay | None
 
 
-class ShieldTests:
+class ShieldTests(Service):
     """The validation suite over the rules in use. The edges check who may run it."""
 
-    def __init__(self, *, shield: Shield, store: Store, clock: Clock, audit: Audit, rules: Rules | None = None) -> None:
+    def __init__(self, core: Core, *, shield: Shield, rules: Rules | None = None) -> None:
+        super().__init__(core)
         self._rules = rules
         self._running: ShieldTestsUnderWay | None = None
         self._shield = shield
-        self._store = store
-        self._clock = clock
-        self._audit = audit
         self._limiter = anyio.CapacityLimiter(1)  # a run keeps a processor busy
 
     async def run(
@@ -148,11 +145,11 @@ class ShieldTests:
         if self._rules is not None:
             self._rules.apply()
         report = await anyio.to_thread.run_sync(self._report, command, principal.name, progress, limiter=self._limiter)
-        ran_at = self._clock.now_at()
+        ran_at = self.clock.now_at()
 
         def work(tx: Transaction) -> ShieldTestsRun:
             own = f"{_LAST}:{command.category or ''}:{command.include_known_gaps}"
-            last = last_run(self._store, tx, own)
+            last = last_run(self.store, tx, own)
             run = ShieldTestsRun(
                 tag=TAG,
                 ran_at=ran_at,
@@ -166,31 +163,31 @@ class ShieldTests:
             )
             text = write_json(encode(run)).decode()
             for name in (own, _LAST):
-                self._store.meta.set(tx, name, text)
+                self.store.meta.set(tx, name, text)
             brief = _brief(run)
-            history = (brief, *_stored(self._store, tx, _HISTORY, ShieldTestsBrief))[:_MOST_HISTORY]
-            self._store.meta.set(tx, _HISTORY, write_json([encode(one) for one in history]).decode())
+            history = (brief, *_stored(self.store, tx, _HISTORY, ShieldTestsBrief))[:_MOST_HISTORY]
+            self.store.meta.set(tx, _HISTORY, write_json([encode(one) for one in history]).decode())
             details = {"tag": TAG} | {name: getattr(brief, name) for name in _AUDITED}
-            self._audit.append_change(
+            self.audit.append_change(
                 tx, "shield_tests_run", principal, context, "rules", run.rules_digest, details=details
             )
             return run
 
-        return await self._audit.commit(work)
+        return await self.audit.commit(work)
 
     async def last(self) -> LastShieldTests:
         """Return the last run of any process on this database."""
-        return LastShieldTests(await self._store.db.read(lambda tx: last_run(self._store, tx)))
+        return LastShieldTests(await self.store.db.read(lambda tx: last_run(self.store, tx)))
 
     async def state(self) -> ShieldTestsState:
         """Return the last runs of any process on this database, and the run that this process is doing."""
-        last, history = await self._store.db.read(
-            lambda tx: (last_run(self._store, tx), _stored(self._store, tx, _HISTORY, ShieldTestsBrief))
+        last, history = await self.store.db.read(
+            lambda tx: (last_run(self.store, tx), _stored(self.store, tx, _HISTORY, ShieldTestsBrief))
         )
         return ShieldTestsState(last, history, self._running)
 
     def _report(self, command: RunShieldTests, who: str, progress: Progress | None) -> SuiteReport:
-        began_at = self._clock.now_at()
+        began_at = self.clock.now_at()
 
         def report(done: int, total: int) -> None:
             anyio.from_thread.check_cancelled()
@@ -203,7 +200,7 @@ class ShieldTests:
                 self._shield,
                 command.category,
                 include_known_gaps=command.include_known_gaps,
-                monotonic_seconds=self._clock.monotonic_seconds,
+                monotonic_seconds=self.clock.monotonic_seconds,
                 report=report,
             )
         finally:

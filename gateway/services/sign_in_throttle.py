@@ -16,13 +16,12 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from gateway.clock import Clock
 from gateway.domain.principals import RequestContext
 from gateway.errors import LoginThrottled, Overloaded
+from gateway.services.core import Core, Service
 from gateway.services.refusals import SIGN_IN_THROTTLED, Refusals
 from gateway.store.database import Transaction
 from gateway.store.sessions import SignInOrigin
-from gateway.store.store import Store
 
 WAITING = 64
 REMEMBER_MS = 24 * 3_600_000
@@ -35,12 +34,11 @@ _IPV6_PREFIX = 64
 NO_ADDRESS = "none"
 
 
-class SignInThrottle:
+class SignInThrottle(Service):
     """Admits attempts. At most `WAITING` attempts are under way or wait for their turn."""
 
-    def __init__(self, *, store: Store, clock: Clock, refusals: Refusals) -> None:
-        self._store = store
-        self._clock = clock
+    def __init__(self, core: Core, *, refusals: Refusals) -> None:
+        super().__init__(core)
         self._refusals = refusals
         self._turns: dict[SignInOrigin, anyio.Lock] = {}
         self._entered = 0
@@ -73,7 +71,7 @@ class SignInThrottle:
                 self._turns.pop(origin, None)
 
     async def _count(self, origin: SignInOrigin, context: RequestContext, resource_type: str) -> None:
-        failures, now_at = self._store.sign_in_failures, self._clock.now_at()
+        failures, now_at = self.store.sign_in_failures, self.clock.now_at()
         since = now_at - REMEMBER_MS
 
         def work(tx: Transaction) -> int:
@@ -85,7 +83,7 @@ class SignInThrottle:
                 failures.insert(tx, origin, failed_at=now_at)
             return wait
 
-        wait = await self._store.db.write(work)
+        wait = await self.store.db.write(work)
         if wait:
             error = LoginThrottled(
                 "Too many attempts failed. Wait before the next one.", retry_after_seconds=-(-wait // 1000)

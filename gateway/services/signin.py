@@ -4,19 +4,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from gateway.auth.sessions import TOKEN_RANDOM_BYTES, hash_token, make_token
-from gateway.clock import Clock, Ids
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.users import SESSION_MS, Session, SessionFilter, SignedIn, User, check_new_password
 from gateway.errors import BadCredentials, Conflict, NotFound, NotSignedIn
-from gateway.services.audit import Audit
+from gateway.services.core import Service
 from gateway.services.passwords import Passwords
 from gateway.services.refusals import stranger
 from gateway.services.sign_in_throttle import SignInThrottle
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.sessions import SignInOrigin
-from gateway.store.store import Store
 
 _RECORD_USE_MS = 15_000
 _SOURCE = "auth"
@@ -32,13 +30,9 @@ class NewSession:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SignIn:
+class SignIn(Service):
     """The sessions of this gateway."""
 
-    store: Store
-    clock: Clock
-    ids: Ids
-    audit: Audit
     passwords: Passwords
     throttle: SignInThrottle
 

@@ -10,14 +10,13 @@ costs is a look at an empty list.
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from gateway.clock import Clock
 from gateway.domain.alerts import AlertSource, fingerprint
 from gateway.domain.budgets import HOLD_SECONDS, BudgetAction, BudgetScope, Spender, Standing, Usage
 from gateway.errors import BudgetExceeded
 from gateway.services.alerts import Alerts
+from gateway.services.core import Service
 from gateway.shield.detections import Severity
 from gateway.store.database import Transaction
-from gateway.store.store import Store
 
 SOFT_RULE = "budget-soft-limit"
 EXCEEDED_RULE = "budget-exceeded"
@@ -51,11 +50,9 @@ class Reservation:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Spending:
+class Spending(Service):
     """Takes from budgets and gives back. Creates and changes no budget."""
 
-    store: Store
-    clock: Clock
     alerts: Alerts
     _unpriced: set[str] = field(default_factory=set, init=False)
 

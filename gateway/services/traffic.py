@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import anyio
 
-from gateway.clock import Clock
 from gateway.domain.alerts import RequestAlert
 from gateway.domain.paging import Page
 from gateway.domain.policies import Capture, KeptText
@@ -27,10 +26,10 @@ from gateway.domain.traffic_sums import (
 from gateway.errors import Conflict, NotFound
 from gateway.records import named_record, project
 from gateway.services.alerts import request_alerts
+from gateway.services.core import Core, Service
 from gateway.services.findings import LedgerLine, ledger_line
 from gateway.shield import Shield
 from gateway.store.database import StoreUnavailable, Transaction
-from gateway.store.store import Store
 from gateway.strict_json import LAST_AT
 
 MOST_POINTS = 2000
@@ -123,48 +122,47 @@ class TrafficDetail(TrafficRow):
     captures: tuple[KeptText, ...]
 
 
-class Traffic:
+class Traffic(Service):
     """The traffic of this gateway. A job calls `keep_up` to add new rows to the sums, and `summary` calls `advance`."""
 
-    def __init__(self, *, store: Store, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
+    def __init__(self, core: Core) -> None:
+        super().__init__(core)
         self._is_keeping_up = False
 
     async def page(self, wanted: TrafficFilter) -> Page[TrafficRow]:
-        return await self._store.db.read(lambda tx: self._store.traffic.page(tx, wanted))
+        return await self.store.db.read(lambda tx: self.store.traffic.page(tx, wanted))
 
     async def show(self, id: str, shield: Shield, *, with_full: bool) -> TrafficDetail:
         """Return one row by its id or its request's, with the share of each rule in its score. Raises NotFound.
 
         with_full: whether to return unmasked texts as well as masked ones.
         """
-        now_at = self._clock.now_at()
+        now_at = self.clock.now_at()
         known = {rule.id: (rule.name, rule.description) for rule in shield.rules}
 
         def work(tx: Transaction) -> TrafficDetail:
-            row = self._store.traffic.find(tx, id)
+            row = self.store.traffic.find(tx, id)
             if row is None:
                 raise NotFound("There is no such request in the traffic, or no longer.")
             return project(
                 TrafficDetail,
                 row,
                 ledger=tuple(ledger_line(found, known) for found in row.detections),
-                alerts=request_alerts(self._store, tx, row.request_id),
+                alerts=request_alerts(self.store, tx, row.request_id),
                 captures=tuple(
                     text
-                    for text in self._store.captures.of_request(tx, row.id, now_at=now_at)
+                    for text in self.store.captures.of_request(tx, row.id, now_at=now_at)
                     if with_full or text.mode is Capture.REDACTED
                 ),
             )
 
-        return await self._store.db.read(work)
+        return await self.store.db.read(work)
 
     def last_day(self, tx: Transaction, dimension: str, now_at: int) -> dict[str, Counters]:
         """Return the sums of the last 24 hours by the values of a dimension, to the next whole five minutes."""
         since = (now_at - DAY_MS) // FIVE_MINUTES_MS * FIVE_MINUTES_MS
         until = (now_at // FIVE_MINUTES_MS + 1) * FIVE_MINUTES_MS
-        return self._store.traffic.by_value(tx, dimension, origin=self._store.traffic.origin, since=since, until=until)
+        return self.store.traffic.by_value(tx, dimension, origin=self.store.traffic.origin, since=since, until=until)
 
     async def advance(self) -> int:
         """Add new rows to the sums and return how many. Several processes may do so at once; no row is added twice."""
@@ -179,7 +177,7 @@ class Traffic:
     async def is_behind(self) -> bool:
         """Return whether a row is in no sum yet; false if the database cannot be read."""
         try:
-            pending = await self._store.db.read(lambda tx: self._store.traffic.pending(tx, limit=1))
+            pending = await self.store.db.read(lambda tx: self.store.traffic.pending(tx, limit=1))
             return pending.rows > 0
         except StoreUnavailable:
             return False
@@ -193,9 +191,9 @@ class Traffic:
             return
         self._is_keeping_up = True
         try:
-            until_seconds = self._clock.monotonic_seconds() + _KEEP_UP_SECONDS
+            until_seconds = self.clock.monotonic_seconds() + _KEEP_UP_SECONDS
             _, left = await self._add_some()
-            while left >= _ROWS_AT_ONCE and self._clock.monotonic_seconds() < until_seconds:
+            while left >= _ROWS_AT_ONCE and self.clock.monotonic_seconds() < until_seconds:
                 await anyio.sleep(_BEHIND_SECONDS / (left // _ROWS_AT_ONCE))
                 _, left = await self._add_some()
         finally:
@@ -203,10 +201,10 @@ class Traffic:
 
     async def _add_some(self) -> tuple[int, int]:
         """Add the oldest rows that are in no sum. Return how many were added, and how many are left."""
-        traffic = self._store.traffic
-        pending = await self._store.db.read(lambda tx: traffic.pending(tx, limit=_ROWS_AT_ONCE))
+        traffic = self.store.traffic
+        pending = await self.store.db.read(lambda tx: traffic.pending(tx, limit=_ROWS_AT_ONCE))
         # Not durable: a power cut also undoes the position up to which rows are summed, so they are summed again.
-        is_added = pending.rows and await self._store.db.write(lambda tx: traffic.add(tx, pending), is_durable=False)
+        is_added = pending.rows and await self.store.db.write(lambda tx: traffic.add(tx, pending), is_durable=False)
         return pending.rows if is_added else 0, pending.left
 
     async def summary(self, wanted: SummaryFilter) -> TrafficSummary:
@@ -214,14 +212,14 @@ class Traffic:
         since, until, step_ms = self._window(wanted)
         with suppress(StoreUnavailable):  # older sums are better than none
             await self.advance()
-        origin = wanted.origin or self._store.traffic.origin
-        return await self._store.db.read(
+        origin = wanted.origin or self.store.traffic.origin
+        return await self.store.db.read(
             lambda tx: self._summed(tx, step_ms, {"origin": origin, "since": since, "until": until})
         )
 
     def _window(self, wanted: SummaryFilter) -> tuple[int, int, int]:
         """Return begin and end of the window, on whole buckets of at least five minutes, and the step of the series."""
-        until = self._clock.now_at() + 1 if wanted.until is None else wanted.until + 1
+        until = self.clock.now_at() + 1 if wanted.until is None else wanted.until + 1
         since = until - DAY_MS if wanted.since is None else wanted.since
         if since >= until:
             raise Conflict("since must be before until.", param="since")
@@ -240,7 +238,7 @@ class Traffic:
 
     def _summed(self, tx: Transaction, step_ms: int, window: dict[str, Any]) -> TrafficSummary:
         """Read the sums. window: its `origin`, `since` and `until`."""
-        traffic = self._store.traffic
+        traffic = self.store.traffic
         steps = traffic.by_time(tx, size_ms=min(step_ms, HOUR_MS), step_ms=step_ms, **window)
         total = Counters()
         for one in steps.values():

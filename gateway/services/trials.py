@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, replace
 
-from gateway.clock import Clock
 from gateway.domain.principals import Permission, Principal, Scope
 from gateway.errors import Conflict, PermissionDenied
+from gateway.services.core import Service
 from gateway.services.keys import Keys
 from gateway.services.policies import Policies
 
@@ -17,13 +17,12 @@ class TriedAs:
     key: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Trials:
+@dataclass(kw_only=True, eq=False, repr=False)
+class Trials(Service):
     """Says as whom a trial of a user is judged."""
 
     policies: Policies
     keys: Keys
-    clock: Clock
 
     async def principal(self, who: Principal, wanted: TriedAs, scope: Scope) -> Principal:
         """Return the principal of a trial of `who`. scope: that a key needs for the same.

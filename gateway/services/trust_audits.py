@@ -5,7 +5,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -31,12 +31,12 @@ from gateway.domain.principals import Principal, RequestContext, local
 from gateway.domain.trust_audit_facts import Facts, RunningGateway
 from gateway.domain.trust_audits import run as run_checks
 from gateway.errors import GatewayError
+from gateway.records import project
 from gateway.services.archive_check import archive_problem
 from gateway.services.resource import Resource
 from gateway.services.running import THIS_SHELL, Running
 from gateway.services.trust_facts import file_facts, keys_observed, stored_facts
-from gateway.settings import Settings
-from gateway.shield import Shield, data_files
+from gateway.shield import data_files
 from gateway.shield.data_files import RULES_FILE
 from gateway.shield.suite import run_examples
 from gateway.store.database import Transaction
@@ -80,12 +80,8 @@ class TrustAudits(Resource[TrustAudit]):
     The edges check who may run an audit.
     """
 
-    noun = "trust audit"
-    resource_type = "trust_audit"
-    repository = "trust_audits"
+    noun, nouns = "trust audit", "trust audits"
 
-    settings: Settings
-    shield: Shield
     running: Running
 
     _lock: anyio.Lock = field(init=False, default_factory=anyio.Lock)
@@ -123,7 +119,7 @@ class TrustAudits(Resource[TrustAudit]):
             report = self.report(tx)
             points = (*points, PosturePoint(now_at, report.threat_score, report.posture_score))
             history = points[::-1][:: -(-len(points) // MAX_POINTS)][::-1]  # evenly spaced, the newest included
-            return PostureView(**{one.name: getattr(report, one.name) for one in fields(report)}, history=history)
+            return project(PostureView, report, history=history)
 
         return await self.store.db.read(work)
 
@@ -188,15 +184,15 @@ class TrustAudits(Resource[TrustAudit]):
         """
         if rules_digest == _builtin_digest():
             return {"are_rules_builtin": True, "weak_rules": ()}
-        if rules_digest != self.shield.digest:
+        if rules_digest != self.running.shield.digest:
             return {"weak_rules": None}
         if self._weak_rules is None:
-            failures = run_examples(self.shield).failures
+            failures = run_examples(self.running.shield).failures
             self._weak_rules = tuple(dict.fromkeys(failure.rule for failure in failures))
         return {"weak_rules": self._weak_rules}
 
     async def _facts(self, gateway: RunningGateway, chain: ChainReport | None, self_test: Mapping[str, Any]) -> Facts:
-        now_at, folder = self.clock.now_at(), self.settings.data_dir
+        now_at, folder = self.clock.now_at(), self.running.settings.data_dir
         return Facts(
             **asdict(gateway.facts),
             now_at=now_at,

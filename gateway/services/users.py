@@ -16,8 +16,6 @@ class Users(Resource[User]):
     """The users of this gateway."""
 
     noun, nouns = "user", "users"
-    resource_type = "user"
-    repository = "users"
     name_field = "username"
     is_found_by_name = True
 

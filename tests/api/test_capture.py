@@ -12,6 +12,7 @@ from open_site import ATTACK, Site, open_site, sign_in
 
 from gateway.domain.policies import Capture, cut
 from gateway.domain.principals import Role
+from gateway.services.core import Core
 from gateway.services.retention import Days, Retention
 from gateway.shield.detections import Direction
 
@@ -190,7 +191,7 @@ async def test_what_has_expired_is_not_shown_and_is_deleted_and_a_policy_that_is
     async def left(days_later: int, traffic_days: int) -> int:
         clock = Later(gateway.clock, days_later * DAY_MS)
         kept_for = Days(traffic_days, 0, 0)
-        keeper = Retention(store=store, clock=clock, audit=gateway.audit, days=lambda tx: kept_for)
+        keeper = Retention(Core(store, clock, gateway.ids), days=lambda tx: kept_for)
         await keeper.prune()
         return len(await kept(site))
 
@@ -205,12 +206,8 @@ async def test_no_text_is_kept_longer_than_its_row(site: Site) -> None:
     await site.scan(await keyed(site, capture="full", capture_days=300), WORDS)
     assert len(await kept(site)) == 1
     gateway = site.gateway
-    keeper = Retention(
-        store=gateway.store,
-        clock=Later(gateway.clock, 31 * DAY_MS),
-        audit=gateway.audit,
-        days=lambda tx: Days(30, 0, 0),
-    )
+    core = Core(gateway.store, Later(gateway.clock, 31 * DAY_MS), gateway.ids)
+    keeper = Retention(core, days=lambda tx: Days(30, 0, 0))
     await keeper.prune()
     assert await kept(site) == []
 

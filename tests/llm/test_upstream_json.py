@@ -8,7 +8,7 @@ import anyio
 import pytest
 from anyio.abc import SocketStream
 
-from gateway.domain.addresses import may_connect, may_connect_privately
+from gateway.domain.addresses import address_check
 from gateway.errors import UpstreamUnavailable
 from gateway.http.client import Client
 from gateway.llm.upstream import JsonReader
@@ -48,7 +48,7 @@ def http(status: str, body: bytes, *headers: str) -> bytes:
 async def ask(url: str, *, is_private: bool = True, seconds: float = 5.0) -> object:
     client = Client()
     try:
-        allow = may_connect_privately if is_private else may_connect
+        allow = address_check(allow_private=is_private)
         return await JsonReader(client, user_agent="test").get(url, key=KEY, seconds=seconds, allow_address=allow)
     finally:
         await client.aclose()

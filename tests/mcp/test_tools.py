@@ -21,7 +21,7 @@ from gateway.mcp.tools import TOOLS
 from gateway.metrics import Metrics
 from gateway.services.access_list import AccessList
 from gateway.services.alerts import Alerts
-from gateway.services.audit import Audit
+from gateway.services.core import Core
 from gateway.services.health import Health
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
@@ -56,21 +56,18 @@ async def gateway() -> AsyncGenerator[Any, None]:
     ids, log = SystemIds(clock), Log(io.StringIO(), clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=log)
     shield = Shield(load_rules(json.dumps({"version": 1, "tables": {}, "rules": [RULE]}).encode()))
-    audit = Audit(store=store, clock=clock, ids=ids)
-    alerts, policy = Alerts(store=store, clock=clock, ids=ids, audit=audit), ShieldPolicy()
+    core = Core(store, clock, ids)
+    alerts, policy = Alerts(core), ShieldPolicy()
     health = Health(shield=shield, store=store, upstream=None)
-    parts = {"clock": clock, "ids": ids, "log": log, "store": store, "shield": shield, "audit": audit, "alerts": alerts}
-    base: Any = {"store": store, "clock": clock, "ids": ids, "audit": audit}
-    policies, acceptances = Policies(**base), RiskAcceptances(**base)
-    scans = Scans(**base, shield=shield, alerts=alerts, policy=policy, policies=policies, acceptances=acceptances)
+    parts = {**vars(core), "log": log, "shield": shield, "alerts": alerts}
+    policies, acceptances = Policies(core), RiskAcceptances(core)
+    scans = Scans(core, shield=shield, alerts=alerts, policy=policy, policies=policies, acceptances=acceptances)
     settings = Settings(data_dir=":memory:")
     running = Running(settings=settings, shield=shield, store=store, health=health, policy=policy)
-    audits = TrustAudits(
-        settings=settings, shield=shield, store=store, audit=audit, clock=clock, ids=ids, running=running
-    )
+    audits = TrustAudits(core, running=running)
     parts |= {"running": running, "trust_audits": audits}
-    parts["shield_tests"] = ShieldTests(shield=shield, store=store, clock=clock, audit=audit)
-    parts["access_list"] = AccessList(store=store, clock=clock, ids=ids, audit=audit)
+    parts["shield_tests"] = ShieldTests(core, shield=shield)
+    parts["access_list"] = AccessList(core)
     try:
         yield SimpleNamespace(**parts, metrics=Metrics(), scans=scans, health=health)
     finally:

@@ -16,7 +16,7 @@ from gateway.llm.openai import OpenAiDialect
 from gateway.log import Log
 from gateway.services.access_guard import AccessGuard, EntryDenied
 from gateway.services.access_list import AccessList, WantedEntry
-from gateway.services.audit import Audit
+from gateway.services.core import Core
 from gateway.services.keys import Keys, NewKey
 from gateway.store.database import StoreUnavailable
 from gateway.store.store import Store, open_store
@@ -32,13 +32,12 @@ class Process:
 
     def __init__(self, store: Store) -> None:
         clock = SystemClock()
-        ids = SystemIds(clock)
+        core = Core(store, clock, SystemIds(clock))
         self.store = store
-        audit = Audit(store=store, clock=clock, ids=ids)
-        self.keys = Keys(store=store, clock=clock, ids=ids, audit=audit)
-        self.guard = AccessGuard(store=store, clock=clock)
-        self.entries = AccessList(store=store, clock=clock, ids=ids, audit=audit)
-        self.authentication = open_entrance(store, clock, audit, access=self.guard)
+        self.keys = Keys(core)
+        self.guard = AccessGuard(core)
+        self.entries = AccessList(core)
+        self.authentication = open_entrance(core, access=self.guard)
 
     async def deny(self, kind: EntryType, value: str, list_name: ListName = ListName.DENY) -> str:
         wanted = WantedEntry(list_name=list_name, entry_type=kind, value=value)

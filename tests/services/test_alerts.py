@@ -18,7 +18,7 @@ from gateway.domain.principals import Principal, RequestContext, local
 from gateway.errors import NotFound
 from gateway.log import Log
 from gateway.services.alerts import MOST_NAMED, Alerts
-from gateway.services.audit import Audit
+from gateway.services.core import Core
 from gateway.services.findings import MOST_FINDINGS, described
 from gateway.shield import Detection, Direction, ScanResult, Severity, Verdict
 from gateway.store.database import Transaction
@@ -110,8 +110,7 @@ async def room() -> AsyncGenerator[Room, None]:
     ids = SystemIds(clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
     try:
-        audit = Audit(store=store, clock=clock, ids=ids)
-        yield Room(Alerts(store=store, clock=clock, ids=ids, audit=audit), store, clock)
+        yield Room(Alerts(Core(store, clock, ids)), store, clock)
     finally:
         await store.aclose()
 

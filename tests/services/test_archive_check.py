@@ -92,7 +92,7 @@ async def test_a_changed_archive_is_an_alert_until_it_is_whole_again(monkeypatch
 
         async def look(problem: str | None) -> list[tuple[str, str, int]]:
             said[0] = problem
-            await archive_check.check_archive(site.gateway.store, site.gateway.clock, site.gateway.alerts)
+            await archive_check.check_archive(site.gateway.alerts)
             found = await site.get("/api/alerts?rule=archive-changed")
             return [(alert["status"], alert["severity"], alert["count"]) for alert in found]
 

@@ -28,7 +28,7 @@ from gateway.errors import (
     RateLimited,
 )
 from gateway.log import Log
-from gateway.services.audit import Audit
+from gateway.services.core import Core
 from gateway.services.keys import Keys
 from gateway.services.refusals import AT_ONCE, KINDS, NAMED, WINDOW_SECONDS
 from gateway.store.database import StoreUnavailable
@@ -44,11 +44,11 @@ class House:
 
     def __init__(self, store: Store, clock: FakeClock) -> None:
         self.clock = clock
-        ids = SystemIds(clock)
+        core = Core(store, clock, SystemIds(clock))
         self.store = store
-        self.audit = Audit(store=store, clock=clock, ids=ids)
-        self.keys = Keys(store=store, clock=clock, ids=ids, audit=self.audit)
-        self.authentication = open_entrance(store, clock, self.audit)
+        self.audit = core.audit
+        self.keys = Keys(core)
+        self.authentication = open_entrance(core)
 
     async def key(self, **changes: Any) -> CreatedKey:
         return await self.keys.create(CLI, NewKey(**{"name": "ci", "scopes": (Scope.SHIELD_SCAN,)} | changes), CONTEXT)

@@ -42,6 +42,7 @@ from gateway.services.chat import Chat, ChatAnswer, PromptBlocked
 from gateway.services.chat_costs import ChatCosts
 from gateway.services.chat_policy import LONG_CHARS
 from gateway.services.circuits import Circuits
+from gateway.services.core import Core
 from gateway.services.policies import Policies
 from gateway.services.provider_keys import ProviderKeys
 from gateway.services.risk_acceptances import RiskAcceptances
@@ -184,38 +185,34 @@ async def room(*, is_alone: bool = False, **policy: Any) -> AsyncGenerator[Room,
     ids = SystemIds(clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
     await store.authority.follow()
-    audit = Audit(store=store, clock=clock, ids=ids)
+    core = Core(store, clock, ids)
     scripted, upstream, metrics = ScriptedScanner(), FakeUpstream(), Metrics()
-    alerts = Alerts(store=store, clock=clock, ids=ids, audit=audit)
+    alerts = Alerts(core)
     echo = EchoModel(clock=clock, ids=ids)
     settings_made = Provider(id="upstream", name="upstream", base_url="x", max_retries=0, origin="settings")
     chat = Chat(
-        store=store,
-        clock=clock,
-        ids=ids,
+        core,
         metrics=metrics,
-        audit=audit,
         alerts=alerts,
         scanner=scripted,
         dialect=DIALECT,
         policy=ShieldPolicy(**policy),
         routing=Routing(
-            store=store,
-            clock=clock,
-            circuits=Circuits(store=store, clock=clock, alerts=alerts, log=Log(io.StringIO(), clock)),
+            core,
+            circuits=Circuits(core, alerts=alerts, log=Log(io.StringIO(), clock)),
             keys=ProviderKeys(store.keyfile, Settings()),
             connect=lambda provider, key: echo if provider.base_url is None else upstream,
             upstream=None if is_alone else settings_made,
         ),
         costs=ChatCosts(Prices({"*": Price(1_000_000, 2_000_000)})),
-        spending=Spending(store=store, clock=clock, alerts=alerts),
-        acceptances=RiskAcceptances(store=store, clock=clock, ids=ids, audit=audit),
-        access=AccessGuard(store=store, clock=clock),
-        policies=Policies(store=store, clock=clock, ids=ids, audit=audit),
-        agents=AgentDiscovery(store=store, clock=clock, ids=ids, alerts=alerts),
+        spending=Spending(core, alerts=alerts),
+        acceptances=RiskAcceptances(core),
+        access=AccessGuard(core),
+        policies=Policies(core),
+        agents=AgentDiscovery(core, alerts=alerts),
     )
     try:
-        yield Room(chat, scripted, upstream, store, audit, metrics)
+        yield Room(chat, scripted, upstream, store, core.audit, metrics)
     finally:
         await store.aclose()
 

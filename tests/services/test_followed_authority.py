@@ -18,7 +18,7 @@ from gateway.domain.principals import Principal, RequestContext, Scope, local
 from gateway.errors import AuditUnavailable, KeyRevoked
 from gateway.jobs import FOLLOWING, run_job
 from gateway.log import Log
-from gateway.services.audit import Audit
+from gateway.services.core import Core
 from gateway.services.keys import Keys
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.followed_authority import FRESH_SECONDS, POLL_SECONDS, FollowedAuthority
@@ -42,9 +42,9 @@ class Host:
         store.db.read = self._gated  # type: ignore[method-assign,assignment]
         store.generation = Generation(None)
         store.authority = FollowedAuthority(store.db, store.generation, clock)
-        audit = Audit(store=store, clock=clock, ids=ids)
-        self.keys = Keys(store=store, clock=clock, ids=ids, audit=audit)
-        self.authentication = open_entrance(store, clock, audit)
+        core = Core(store, clock, ids)
+        self.keys = Keys(core)
+        self.authentication = open_entrance(core)
 
     async def _gated(self, work: Callable[[Transaction], T], **how: bool) -> T:
         self.reads += 1

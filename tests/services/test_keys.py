@@ -16,7 +16,7 @@ from gateway.domain.keys import ChangedKey, NewKey
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope, local
 from gateway.errors import AuditUnavailable, Conflict, InvalidRequest, KeyRevoked, NotFound, PermissionDenied
 from gateway.log import Log
-from gateway.services.audit import Audit
+from gateway.services.core import Core
 from gateway.services.keys import Keys
 from gateway.store.keys import BY_DIGEST
 from gateway.store.store import Store, open_store
@@ -34,11 +34,11 @@ CLERK = Principal("user", "usr_1", "clerk", frozenset({Scope.SHIELD_SCAN}), froz
 class House:
     def __init__(self, store: Store, clock: FakeClock) -> None:
         self.clock = clock
-        ids = SystemIds(clock)
+        core = Core(store, clock, SystemIds(clock))
         self.store = store
-        self.audit = Audit(store=store, clock=clock, ids=ids)
-        self.keys = Keys(store=store, clock=clock, ids=ids, audit=self.audit)
-        self.authentication = open_entrance(store, clock, self.audit)
+        self.audit = core.audit
+        self.keys = Keys(core)
+        self.authentication = open_entrance(core)
 
     async def enter(self, key: str) -> str:
         return (await self.authentication.authenticate(key, CONTEXT)).id

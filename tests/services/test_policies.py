@@ -13,7 +13,7 @@ from gateway.domain.policies import ShieldMode, ShieldPolicy
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope, local
 from gateway.errors import PermissionDenied
 from gateway.log import Log
-from gateway.services.audit import Audit
+from gateway.services.core import Core
 from gateway.services.keys import Keys
 from gateway.services.policies import Policies, WantedPolicy
 from gateway.store.store import Store, open_store
@@ -28,12 +28,11 @@ class Process:
 
     def __init__(self, store: Store) -> None:
         clock = SystemClock()
-        ids = SystemIds(clock)
+        core = Core(store, clock, SystemIds(clock))
         self.store = store
-        audit = Audit(store=store, clock=clock, ids=ids)
-        self.keys = Keys(store=store, clock=clock, ids=ids, audit=audit)
-        self.policies = Policies(store=store, clock=clock, ids=ids, audit=audit)
-        self.authentication = open_entrance(store, clock, audit, policies=self.policies)
+        self.keys = Keys(core)
+        self.policies = Policies(core)
+        self.authentication = open_entrance(core, policies=self.policies)
 
     async def holds(self, key: str) -> ShieldPolicy:
         return self.policies.of(await self.authentication.authenticate(key, CONTEXT), DEFAULT)

@@ -21,6 +21,7 @@ from gateway.domain.posture import CheckStatus, posture_score
 from gateway.domain.principals import Scope
 from gateway.log import Log
 from gateway.services.audit import Audit
+from gateway.services.core import Core
 from gateway.services.health import Health
 from gateway.services.running import Running
 from gateway.services.trust_audits import CHAIN_CACHE_SECONDS, TrustAudits
@@ -69,16 +70,14 @@ async def room(
     ids = SystemIds(clock)
     path = data_dir if data_dir == ":memory:" else os.path.join(data_dir, "gateway.db")
     store = await open_store(path, clock=clock, ids=ids, log=Log(io.StringIO(), clock))
-    audit = Audit(store=store, clock=clock, ids=ids)
+    core = Core(store, clock, ids)
     used = shield()
     settings, policy = Settings(data_dir=data_dir, **more), ShieldPolicy(mode=mode)
     health = Health(shield=used, store=store, upstream=None)
     running = Running(settings=settings, shield=used, store=store, health=health, policy=policy)
-    audits = TrustAudits(
-        settings=settings, shield=used, store=store, audit=audit, clock=clock, ids=ids, running=running
-    )
+    audits = TrustAudits(core, running=running)
     try:
-        yield Room(audits, store, audit, clock)
+        yield Room(audits, store, core.audit, clock)
     finally:
         await store.aclose()
 

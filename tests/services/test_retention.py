@@ -32,7 +32,7 @@ async def fill(site: Site, age_days: int) -> None:
 def keeper(site: Site, **days: int) -> Retention:
     gateway = site.gateway
     kept = replace(Days(0, 0, 0), **days)
-    return Retention(store=gateway.store, clock=gateway.clock, audit=gateway.audit, days=lambda tx: kept)
+    return Retention(gateway, days=lambda tx: kept)
 
 
 async def counts(site: Site) -> tuple[int, int, int]:

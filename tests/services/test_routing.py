@@ -20,8 +20,8 @@ from gateway.llm.base import Prompt, Reply, Upstream, UpstreamFault, UpstreamRef
 from gateway.llm.echo import EchoModel
 from gateway.log import Log
 from gateway.services.alerts import Alerts
-from gateway.services.audit import Audit
 from gateway.services.circuits import Circuits
+from gateway.services.core import Core
 from gateway.services.provider_keys import ProviderKeys
 from gateway.services.providers import ChangedProvider, NewProvider, Providers
 from gateway.services.routing import Routing
@@ -70,18 +70,12 @@ class Process:
 
     def __post_init__(self) -> None:
         ids, log = SystemIds(self.clock), Log(io.StringIO(), self.clock)
-        audit = Audit(store=self.store, clock=self.clock, ids=ids)
-        self.alerts = Alerts(store=self.store, clock=self.clock, ids=ids, audit=audit)
-        self.circuits = Circuits(store=self.store, clock=self.clock, alerts=self.alerts, log=log)
+        self.core = Core(self.store, self.clock, ids)
+        self.alerts = Alerts(self.core)
+        self.circuits = Circuits(self.core, alerts=self.alerts, log=log)
         keys = ProviderKeys(self.store.keyfile, Settings(provider_key_dirs=("/",)))
-        self.providers = Providers(
-            store=self.store, clock=self.clock, ids=ids, audit=audit, circuits=self.circuits, keys=keys,
-            resolve=self._resolve, log=log,
-        )  # fmt: skip
-        self.routing = Routing(
-            store=self.store, clock=self.clock, circuits=self.circuits, keys=keys,
-            connect=self._connect,
-        )  # fmt: skip
+        self.providers = Providers(self.core, circuits=self.circuits, keys=keys, resolve=self._resolve, log=log)
+        self.routing = Routing(self.core, circuits=self.circuits, keys=keys, connect=self._connect)
 
     async def _resolve(self, url: str) -> tuple[str, ...]:
         return self.addresses
@@ -314,7 +308,7 @@ async def test_all_attempts_of_a_prompt_together_have_an_end(one: Process) -> No
     one.connections["failing"].fault = FAULT
     hanging.gate = anyio.Event()
     routing = Routing(
-        store=one.store, clock=one.clock, circuits=one.circuits, keys=ProviderKeys(one.store.keyfile, Settings()),
+        one.core, circuits=one.circuits, keys=ProviderKeys(one.store.keyfile, Settings()),
         connect=one._connect, attempts_seconds=0.0,
     )  # fmt: skip
     with anyio.fail_after(10), pytest.raises(UpstreamUnavailable) as caught:
@@ -334,7 +328,7 @@ async def test_the_provider_of_the_settings_is_another_one_after_a_reload_and_fa
     await one.store.authority.follow()
     for url in urls:
         routing = Routing(
-            store=one.store, clock=one.clock, circuits=one.circuits, keys=ProviderKeys(one.store.keyfile, Settings()),
+            one.core, circuits=one.circuits, keys=ProviderKeys(one.store.keyfile, Settings()),
             connect=connect, upstream=Provider(id="upstream", name="x", base_url=url, max_retries=0, origin="settings"),
         )  # fmt: skip
         for _ in range(3):

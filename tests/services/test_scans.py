@@ -23,6 +23,7 @@ from gateway.log import Log
 from gateway.schema import decode
 from gateway.services.alerts import Alerts
 from gateway.services.audit import Audit
+from gateway.services.core import Core
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.scanner import THREAD_CHARS, THREADS
@@ -91,21 +92,18 @@ async def room(policy: ShieldPolicy | None = None, **more: Any) -> AsyncGenerato
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
     await store.authority.follow()
     shield = ScriptedShield()
-    audit = Audit(store=store, clock=clock, ids=ids)
+    core = Core(store, clock, ids)
     scans = Scans(
+        core,
         shield=cast(Shield, shield),
-        store=store,
-        clock=clock,
-        ids=ids,
-        audit=audit,
-        alerts=Alerts(store=store, clock=clock, ids=ids, audit=audit),
+        alerts=Alerts(core),
         policy=policy or ShieldPolicy(),
-        policies=Policies(store=store, clock=clock, ids=ids, audit=audit),
-        acceptances=RiskAcceptances(store=store, clock=clock, ids=ids, audit=audit),
+        policies=Policies(core),
+        acceptances=RiskAcceptances(core),
         **more,
     )
     try:
-        yield Room(scans, shield, store, audit)
+        yield Room(scans, shield, store, core.audit)
     finally:
         await store.aclose()
 

@@ -15,11 +15,11 @@ from gateway.domain.audit import AuditFilter
 from gateway.domain.principals import RequestContext, local
 from gateway.errors import AuditUnavailable, InvalidRequest
 from gateway.log import Log
-from gateway.services.audit import Audit
+from gateway.services.core import Core
 from gateway.services.shield_tests import TAG, RunShieldTests, ShieldTests, ShieldTestsRun
 from gateway.shield import Shield, load_rules
 from gateway.store.database import Transaction
-from gateway.store.store import Store, open_store
+from gateway.store.store import open_store
 
 CONTEXT = RequestContext(request_id="req_1")
 CLI = local("cli")
@@ -54,15 +54,14 @@ def shield(*phrases: str) -> Shield:
 
 @dataclass
 class Room:
-    store: Store
-    audit: Audit
+    core: Core
     tests: ShieldTests
 
     def other_rules(self, scanner: Any) -> ShieldTests:
-        return ShieldTests(shield=scanner, store=self.store, clock=SystemClock(), audit=self.audit)
+        return ShieldTests(self.core, shield=scanner)
 
     async def events(self) -> Any:
-        return (await self.audit.page(AuditFilter(action="shield_tests_run"))).items
+        return (await self.core.audit.page(AuditFilter(action="shield_tests_run"))).items
 
 
 @asynccontextmanager
@@ -70,10 +69,10 @@ async def room() -> AsyncGenerator[Room, None]:
     clock = SystemClock()
     ids = SystemIds(clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
-    audit = Audit(store=store, clock=clock, ids=ids)
+    core = Core(store, clock, ids)
     scanner = shield("previous instructions", "rules above")
     try:
-        yield Room(store, audit, ShieldTests(shield=scanner, store=store, clock=clock, audit=audit))
+        yield Room(core, ShieldTests(core, shield=scanner))
     finally:
         await store.aclose()
 
@@ -120,8 +119,8 @@ async def test_run_is_audited_and_no_traffic() -> None:
     async with room() as here:
         run = await here.tests.run(CLI, INJECTIONS, CONTEXT)
         (event,) = await here.events()
-        alerts = await here.store.db.read(lambda tx: here.store.alerts.page(tx, AlertFilter(scope="all")))
-        every = (await here.audit.page(AuditFilter())).items
+        alerts = await here.core.store.db.read(lambda tx: here.core.store.alerts.page(tx, AlertFilter(scope="all")))
+        every = (await here.core.audit.page(AuditFilter())).items
     assert event.details["cases"] == run.report.cases
     assert event.details["tag"] == TAG
     assert alerts.items == ()
@@ -147,7 +146,7 @@ async def test_run_that_cannot_be_audited_is_not_kept(monkeypatch: pytest.Monkey
         raise AuditUnavailable("The audit log cannot be written.")
 
     async with room() as here:
-        monkeypatch.setattr(here.audit, "append", fail)
+        monkeypatch.setattr(here.core.audit, "append", fail)
         with pytest.raises(AuditUnavailable):
             await here.tests.run(CLI, INJECTIONS, CONTEXT)
         assert (await here.tests.last()).last is None
@@ -155,5 +154,5 @@ async def test_run_that_cannot_be_audited_is_not_kept(monkeypatch: pytest.Monkey
 
 async def test_result_that_another_version_kept_counts_as_none() -> None:
     async with room() as here:
-        await here.store.db.write(lambda tx: here.store.meta.set(tx, "shield_tests", '{"other": 1}'))
+        await here.core.store.db.write(lambda tx: here.core.store.meta.set(tx, "shield_tests", '{"other": 1}'))
         assert (await here.tests.last()).last is None

@@ -32,7 +32,7 @@ from gateway.errors import (
 from gateway.log import Log
 from gateway.services import sign_in_throttle
 from gateway.services.alerts import Alerts
-from gateway.services.audit import Audit
+from gateway.services.core import Core
 from gateway.services.passwords import Passwords
 from gateway.services.refusals import Refusals
 from gateway.services.sign_in_throttle import SignInThrottle
@@ -68,16 +68,15 @@ class House:
 
     def __init__(self, store: Store, clock: FakeClock) -> None:
         self.clock = clock
-        ids = SystemIds(clock)
+        core = Core(store, clock, SystemIds(clock))
         self.store = store
         self.passwords = QuickPasswords()
-        self.audit = Audit(store=store, clock=clock, ids=ids)
-        alerts = Alerts(store=store, clock=clock, ids=ids, audit=self.audit)
-        self.refusals = Refusals(audit=self.audit, clock=clock, alerts=alerts)
-        throttle = SignInThrottle(store=store, clock=clock, refusals=self.refusals)
-        parts: Any = {"store": store, "clock": clock, "ids": ids, "audit": self.audit, "passwords": self.passwords}
-        self.signin = SignIn(throttle=throttle, **parts)
-        self.users = Users(**parts)
+        self.audit = core.audit
+        self.refusals = Refusals(core, alerts=Alerts(core))
+        throttle = SignInThrottle(core, refusals=self.refusals)
+        passwords: Any = self.passwords
+        self.signin = SignIn(core, throttle=throttle, passwords=passwords)
+        self.users = Users(core, passwords=passwords)
         self.alice = User("usr_1", "alice", HASH, Role.ADMIN, clock.at, None)
 
     async def enter(self, context: RequestContext = CONTEXT, **more: Any) -> NewSession:

@@ -9,6 +9,7 @@ from gateway.clock import SystemClock, SystemIds
 from gateway.domain.traffic import TrafficRow
 from gateway.log import Log
 from gateway.services import traffic
+from gateway.services.core import Core
 from gateway.services.traffic import Traffic
 from gateway.store.database import Transaction
 from gateway.store.store import Store, open_store
@@ -59,7 +60,7 @@ async def test_rows_that_came_all_at_once_are_added_a_part_at_a_time_within_a_se
     size = traffic._ROWS_AT_ONCE
     summed: list[int] = []
     pauses: list[float] = []
-    sums = Traffic(store=store, clock=SystemClock())
+    sums = Traffic(Core(store, SystemClock(), SystemIds(SystemClock())))
 
     async def pause(seconds: float) -> None:
         pauses.append(seconds)
@@ -82,7 +83,7 @@ async def test_who_keeps_up_leaves_the_rest_for_later_when_time_is_over(
 ) -> None:
     await put(store, ROWS, agents=3)
     monkeypatch.setattr(traffic, "_KEEP_UP_SECONDS", 0.0)
-    sums = Traffic(store=store, clock=SystemClock())
+    sums = Traffic(Core(store, SystemClock(), SystemIds(SystemClock())))
     await sums.keep_up()
     assert await requests(store) == traffic._ROWS_AT_ONCE
     assert await sums.advance() == ROWS - traffic._ROWS_AT_ONCE

@@ -14,7 +14,7 @@ from gateway.domain.principals import ROLE_PERMISSIONS, Permission, Principal, R
 from gateway.domain.users import ChangedUser, NewUser
 from gateway.errors import AuditUnavailable, Conflict, GatewayError, InvalidRequest, NotFound, PermissionDenied
 from gateway.log import Log
-from gateway.services.audit import Audit
+from gateway.services.core import Core
 from gateway.services.passwords import Passwords
 from gateway.services.users import Users
 from gateway.store.store import Store, open_store
@@ -40,10 +40,10 @@ class QuickPasswords(Passwords):
 class House:
     def __init__(self, store: Store) -> None:
         clock = FakeClock()
-        ids = SystemIds(clock)
+        core = Core(store, clock, SystemIds(clock))
         self.store = store
-        self.audit = Audit(store=store, clock=clock, ids=ids)
-        self.users = Users(store=store, clock=clock, ids=ids, audit=self.audit, passwords=QuickPasswords())
+        self.audit = core.audit
+        self.users = Users(core, passwords=QuickPasswords())
 
     async def make(self, username: str = "alice", role: Role = Role.ADMIN, who: Principal = CLI) -> str:
         return (await self.users.create(who, NewUser(username, PASSWORD, role), CONTEXT)).id

@@ -1,0 +1,30 @@
+"""What nearly every service is made of."""
+
+from dataclasses import InitVar, dataclass
+
+from gateway.clock import Clock, Ids
+from gateway.services.audit import Audit
+from gateway.store.store import Store
+
+
+class Core:
+    """The database, the clock, the ids, and the audit log over them."""
+
+    def __init__(self, store: Store, clock: Clock, ids: Ids) -> None:
+        self.store = store
+        self.clock = clock
+        self.ids = ids
+        self.audit = Audit(store=store, clock=clock, ids=ids)
+
+
+@dataclass(eq=False, repr=False)
+class Service:
+    """A service over the parts of a core. It does not keep the core itself, which may hold every other service."""
+
+    core: InitVar[Core]
+
+    def __post_init__(self, core: Core) -> None:
+        self.store = core.store
+        self.clock = core.clock
+        self.ids = core.ids
+        self.audit = core.audit
