@@ -140,6 +140,7 @@ def test_a_backup_that_is_not_whole_changes_nothing(
             connection.execute("UPDATE audit_events SET actor = 'somebody else' WHERE seq = 2")
         else:
             connection.execute("INSERT INTO schema_migrations VALUES (9999, 'later', 0)")
+            connection.execute("UPDATE meta SET value = '9999' WHERE name = 'oldest_schema'")
         connection.commit()
         connection.close()
         bad = tmp_path / "plain.db"
@@ -184,6 +185,7 @@ def test_a_schema_change_keeps_a_copy_first_and_a_newer_schema_is_refused(archiv
     connection.close()
     connection = sqlite3.connect(data_dir / "gateway.db")
     connection.execute("INSERT INTO schema_migrations VALUES (9999, 'later', 0)")
+    connection.execute("UPDATE meta SET value = '9999' WHERE name = 'oldest_schema'")
     connection.commit()
     connection.close()
     assert "9999" in one_line(command("keys", "list", "--data-dir", str(data_dir)))
