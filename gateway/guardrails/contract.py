@@ -6,7 +6,8 @@ same decisions as a chat, and knows no rule. An unknown field is ignored: a late
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 from gateway.errors import InvalidRequest
 from gateway.records import record
@@ -28,10 +29,14 @@ class Call:
 
 @record
 class Asked:
-    """What is judged together. body: a prompt with `messages` if inbound, an answer with `choices` if outbound."""
+    """What is judged together. body: a prompt with `messages` if inbound, an answer with `choices` if outbound.
+
+    first: the index of its first message or choice in the call.
+    """
 
     direction: Direction
     body: Json
+    first: int = 0
 
 
 @record
@@ -57,7 +62,8 @@ class Judged:
         """Return what flagged the texts, each with the index of its message or choice, if one is known."""
         found = [one for one in self.result.detections if one.accepted is None and self._counts(one)]
         places = [_INDEX.match(one.place) for one in found]
-        return [(int(place[1]) if place else None, one) for place, one in zip(places, found, strict=True)]
+        first = self.asked.first
+        return [(first + int(place[1]) if place else None, one) for place, one in zip(places, found, strict=True)]
 
     def _counts(self, found: Detection) -> bool:
         return self.action == "blocked" or (self.action == "redacted" and found.category in self.masked)
@@ -103,7 +109,7 @@ def conversation(messages: Sequence[Json]) -> Sequence[Asked]:
     """Ask about a conversation: what a model said last, if it did, is an answer, and all else is a prompt."""
     if messages and messages[-1].get("role") == "assistant":
         before = (prompt(messages[:-1]),) if messages[:-1] else ()
-        return *before, answer([choice(messages[-1])])
+        return *before, replace(answer([choice(messages[-1])]), first=len(messages) - 1)
     return (prompt(messages),)
 
 
@@ -115,49 +121,31 @@ def contents(body: Json) -> list[Any]:
 
 def text_of(body: Json, name: str) -> str:
     """Return a field that must be a text."""
-    value = body.get(name)
-    if not isinstance(value, str):
-        raise InvalidRequest(f"{name} must be a text.", param=name)
-    return value
-
-
-def texts_of(body: Json, name: str) -> list[str]:
-    """Return a field that must be a list of texts. One that is missing or null is empty."""
-    value = list_of(body, name)
-    if not all(isinstance(one, str) for one in value):
-        raise InvalidRequest(f"{name} must be a list of texts.", param=name)
-    return value
-
-
-def list_of(body: Json, name: str) -> list[Any]:
-    """Return a field that must be a list. One that is missing or null is empty."""
-    value = body.get(name)
-    if value is None:
-        return []
-    if not isinstance(value, list) or len(value) > MOST_TEXTS:
-        raise InvalidRequest(f"{name} must be a list of at most {MOST_TEXTS}.", param=name)
-    return value
-
-
-def some_of(body: Json, name: str) -> list[Any]:
-    """Return a field that must be a list with something in it."""
-    found = list_of(body, name)
-    if not found:
-        raise InvalidRequest(f"{name} must be a list with something in it.", param=name)
-    return found
+    return str(_field(body, name, str, "a text"))
 
 
 def object_of(body: Json, name: str) -> Json:
     """Return a field that must be an object."""
-    value = body.get(name)
-    if not isinstance(value, dict):
-        raise InvalidRequest(f"{name} must be an object.", param=name)
-    return value
+    return cast(Json, _field(body, name, dict, "an object"))
+
+
+def list_of(body: Json, name: str, kind: type = object, *, least: int = 0) -> list[Any]:
+    """Return a field that must be a list, of values of a kind. One that is missing or null is empty."""
+    found = _field({name: []} if body.get(name) is None else body, name, list, "a list")
+    if not least <= len(found) <= MOST_TEXTS or not all(isinstance(one, kind) for one in found):
+        raise InvalidRequest(f"{name} must be a list of {least} to {MOST_TEXTS} values of one kind.", param=name)
+    return cast(list[Any], found)
+
+
+def _field(body: Json, name: str, kind: type, called: str) -> Any:
+    if not isinstance(body.get(name), kind):
+        raise InvalidRequest(f"{name} must be {called}.", param=name)
+    return body[name]
 
 
 def messages_of(body: Json, name: str = "messages") -> list[Json]:
     """Return a field that must be a list of messages, each with a text, parts or nothing as its content."""
-    found = some_of(body, name)
+    found = list_of(body, name, least=1)
     for index, one in enumerate(found):
         if not isinstance(one, dict) or not isinstance(one.get("content"), str | list | None):
             raise InvalidRequest("A message is an object whose content is a text or parts.", param=f"{name}[{index}]")
@@ -166,7 +154,7 @@ def messages_of(body: Json, name: str = "messages") -> list[Json]:
 
 def choices_of(body: Json) -> list[Json]:
     """Return the field `choices`, which must be a list of objects with a message each."""
-    found = some_of(body, "choices")
+    found = list_of(body, "choices", least=1)
     messages_of({"choices": [one.get("message") if isinstance(one, dict) else None for one in found]}, "choices")
     return found
 

@@ -13,8 +13,7 @@ from gateway.shield.detections import CATEGORIES, Detection
 
 
 def _read_contents(call: contract.Call) -> Sequence[contract.Asked]:
-    contract.some_of(call.body, "contents")
-    return (contract.prompt([contract.said(text) for text in contract.texts_of(call.body, "contents")]),)
+    return (contract.prompt([contract.said(text) for text in contract.list_of(call.body, "contents", str, least=1)]),)
 
 
 def _read_chat(call: contract.Call) -> Sequence[contract.Asked]:
@@ -23,7 +22,7 @@ def _read_chat(call: contract.Call) -> Sequence[contract.Asked]:
 
 def _write_contents(call: contract.Call, judged: Sequence[contract.Judged]) -> object:
     one = judged[0]
-    texts = contract.texts_of(call.body, "contents")
+    texts = contract.list_of(call.body, "contents", str)
     lists: list[list[dict[str, Any]]] = [[] for _ in texts]
     for index, found in one.found():
         if not _is_wanted(call, found):

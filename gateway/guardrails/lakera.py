@@ -4,7 +4,7 @@ A caller may mask what stands in `payload`, and block what does not. LiteLLM mas
 `pii`, so a call that the policy blocks has one more kind there. `payload` quotes nothing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from gateway.guardrails import contract
@@ -26,12 +26,15 @@ def _read(call: contract.Call) -> Sequence[contract.Asked]:
 
 
 def _write(call: contract.Call, judged: Sequence[contract.Judged]) -> object:
-    payload = [one for part in _with_offsets(judged) for one in _spans(*part)]
-    kinds = [(kind_of(one), index) for part, first in _with_offsets(judged) for index, one in _placed(part, first)]
-    if any(one.action == "blocked" for one in judged) or not _is_complete(judged):
+    found = [one for part in judged for one in part.found()]
+    kinds = [(_kind(one), index) for index, one in found]
+    if any(one.action == "blocked" for one in judged) or not all(map(_has_places, found)):
         kinds.append(("policy/block", None))
-    is_flagged = any(one.is_flagged for one in judged)
-    told: dict[str, Any] = {"flagged": is_flagged, "payload": payload, "metadata": {"request_uuid": call.request_id}}
+    told: dict[str, Any] = {
+        "flagged": any(one.is_flagged for one in judged),
+        "payload": _spans(found),
+        "metadata": {"request_uuid": call.request_id},
+    }
     if call.body.get("breakdown") is True:
         common = {"project_id": "gateway", "policy_id": "gateway", "detected": True}
         told["breakdown"] = [
@@ -43,7 +46,7 @@ def _write(call: contract.Call, judged: Sequence[contract.Judged]) -> object:
     return told
 
 
-def kind_of(found: Detection) -> str:
+def _kind(found: Detection) -> str:
     """Return Lakera's name for what was found."""
     if found.category == "secret":
         return f"secret/{found.rule}"
@@ -53,28 +56,16 @@ def kind_of(found: Detection) -> str:
     return "prompt_attack"
 
 
-def _with_offsets(judged: Sequence[contract.Judged]) -> Iterator[tuple[contract.Judged, int]]:
-    """Yield what was judged with the index of its first message: an answer is the last of a conversation."""
-    first = 0
-    for one in judged:
-        yield one, first
-        first += len(one.asked.body.get("messages", ()))
-
-
-def _placed(judged: contract.Judged, first: int) -> list[tuple[int | None, Detection]]:
-    return [(None if index is None else first + index, one) for index, one in judged.found()]
-
-
-def _spans(judged: contract.Judged, first: int) -> list[dict[str, Any]]:
+def _spans(found: Sequence[tuple[int | None, Detection]]) -> list[dict[str, Any]]:
     """Return the matches of each message. Of those that overlap only one is told, so that a mask destroys no other."""
-    found = sorted(
-        (index, start, end, kind_of(one))
-        for index, one in _placed(judged, first)
+    matches = sorted(
+        (index, start, end, _kind(one))
+        for index, one in found
         if index is not None
         for start, end in one.spans or ((one.start, one.end),)
     )
     spans: list[dict[str, Any]] = []
-    for index, start, end, kind in found:
+    for index, start, end, kind in matches:
         last = spans[-1] if spans else None
         if last is not None and last["message_id"] == index and start < last["end"]:
             last["end"] = max(end, last["end"])
@@ -83,13 +74,10 @@ def _spans(judged: contract.Judged, first: int) -> list[dict[str, Any]]:
     return spans
 
 
-def _is_complete(judged: Sequence[contract.Judged]) -> bool:
-    """Tell whether every match can be masked by its place: it is known, and it is that of the text as sent."""
-    found = [one for part in judged for one in part.found()]
-    return all(
-        index is not None and one.count <= max(1, len(one.spans)) and one.view in ("text", "normalized")
-        for index, one in found
-    )
+def _has_places(found: tuple[int | None, Detection]) -> bool:
+    """Tell whether every match of a rule can be masked by its place: it is known, and is that of the text as sent."""
+    index, one = found
+    return index is not None and one.count <= max(1, len(one.spans)) and one.view in ("text", "normalized")
 
 
 CONTRACTS = (contract.Contract("lakera", "/v2/guard", "Judge a conversation as Lakera Guard does.", _read, _write),)

@@ -15,8 +15,8 @@ from gateway.llm.masking import with_strings
 def _read(call: contract.Call) -> Sequence[contract.Asked]:
     body = call.body
     texts, images, calls = (
-        contract.texts_of(body, "texts"),
-        contract.texts_of(body, "images"),
+        contract.list_of(body, "texts", str),
+        contract.list_of(body, "images", str),
         contract.list_of(body, "tool_calls"),
     )
     called: list[contract.Json] = [{"role": "assistant", "content": None, "tool_calls": calls}] if calls else []
@@ -33,7 +33,7 @@ def _read(call: contract.Call) -> Sequence[contract.Asked]:
 
 
 def _write(call: contract.Call, judged: Sequence[contract.Judged]) -> object:
-    one, count = judged[0], len(contract.texts_of(call.body, "texts"))
+    one, count = judged[0], len(contract.list_of(call.body, "texts", str))
     if one.action == "redacted" and _others(one.body, count) == _others(one.asked.body, count):
         return {"action": "GUARDRAIL_INTERVENED", "texts": contract.contents(one.body)[:count]}
     if one.is_flagged:
