@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass
 from anyio import from_thread
 
 from gateway.errors import SetupError
-from gateway.store.database import Database, Row, Shape, Transaction
+from gateway.store.database import Row, Shape, Transaction
+from gateway.store.engine import Database
 from gateway.store.meta import COPYING, INSTANCE_ID, MetaRepository
 from gateway.store.migrations import schema_number
 
