@@ -30,6 +30,13 @@ class LeaseLost(GatewayError):
     code = "internal_error"
 
 
+def insert_into(table: str, columns: Sequence[str], *, key: Sequence[str] = ()) -> str:
+    """Return the statement that inserts a row or, with a `key`, writes it in place of the one with that key."""
+    sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES (:{', :'.join(columns)})"  # noqa: S608  # our own names
+    sets = ", ".join(f"{column} = excluded.{column}" for column in columns if column not in key)
+    return f"{sql} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {sets}" if key else sql
+
+
 class Row(Protocol):
     """One row of an answer."""
 
