@@ -9,7 +9,8 @@ import re
 import socket
 import ssl
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -134,8 +135,10 @@ class Client:
                 connection.abort()
         if not data:
             return None
+        connection.deadline_seconds = NEVER
         reader = ReplyReader(method, terms.max_reply_bytes)
-        return IncomingReply(connection, reader, data, terms, end_seconds, keep=lambda: self._keep(connection, idle))
+        keep = partial(self._keep, connection, idle)
+        return IncomingReply(connection, reader, data, terms.idle_seconds, end_seconds, keep)
 
     def _keep(self, connection: Connection, idle: list[Connection]) -> None:
         if len(idle) >= self._pool_size:
@@ -203,32 +206,24 @@ def _take_idle(idle: list[Connection]) -> Connection | None:
     return None
 
 
+@dataclass(eq=False, repr=False)
 class IncomingReply:
-    """A reply whose body is read while it comes. Whoever has it closes it: only then its connection is free."""
+    """A reply whose body is read while it comes. Whoever has it closes it: only then its connection is free.
 
-    def __init__(
-        self,
-        connection: Connection,
-        reader: ReplyReader,
-        data: bytes,
-        terms: Terms,
-        end_seconds: float,
-        *,
-        keep: Callable[[], None],
-    ) -> None:
-        """data: its first bytes. keep: takes the connection back after a clean and complete reply."""
-        self._connection = connection
-        self._reader = reader
-        self._data = data
-        self._idle_seconds = terms.idle_seconds
-        self._end_seconds = end_seconds
-        self._keep = keep
-        self._is_closed = False
-        connection.deadline_seconds = NEVER
+    data: its first bytes. keep: takes the connection back after a clean and complete reply.
+    """
+
+    connection: Connection
+    reader: ReplyReader
+    data: bytes
+    idle_seconds: float | None
+    end_seconds: float
+    keep: Callable[[], None]
+    _is_closed: bool = field(default=False, init=False)
 
     async def head(self) -> Reply:
         """Return status and headers, with an empty body. Raises as `read`."""
-        while (head := self._reader.head()) is None:
+        while (head := self.reader.head()) is None:
             await self._more()
         return head
 
@@ -238,13 +233,13 @@ class IncomingReply:
         Raises:
             ReplyTimeout, BadReply, ReplyTooLarge: see there.
         """
-        while not (piece := self._reader.take()) and not self._reader.is_finished:
+        while not (piece := self.reader.take()) and not self.reader.is_finished:
             await self._more()
         return piece
 
     async def whole(self) -> Reply:
         """Return the complete reply, its content coding undone. Raises as `read`."""
-        reader = self._reader
+        reader = self.reader
         while not reader.is_finished:
             await self._more()
         if reader.encoded_bytes <= _DECODE_HERE_BYTES:
@@ -259,25 +254,25 @@ class IncomingReply:
         if self._is_closed:
             return
         self._is_closed = True
-        if self._reader.is_reusable and self._connection.is_quiet():
-            self._keep()
+        if self.reader.is_reusable and self.connection.is_quiet():
+            self.keep()
         else:
-            self._connection.abort()
+            self.connection.abort()
 
     async def _more(self) -> None:
-        data, self._data = self._data, b""
+        data, self.data = self.data, b""
         if not data:
             data = await self._next()
         if data:
-            self._reader.feed(data)
+            self.reader.feed(data)
         else:
-            self._reader.end(is_orderly=self._connection.has_ended_cleanly)
+            self.reader.end(is_orderly=self.connection.has_ended_cleanly)
 
     async def _next(self) -> bytes:
         """Wait for bytes. The connection has a deadline only meanwhile, since its reader may have a slow reader."""
-        connection, end_seconds = self._connection, self._end_seconds
-        if self._idle_seconds is not None:
-            end_seconds = min(end_seconds, connection.arrived_seconds + self._idle_seconds)
+        connection, end_seconds = self.connection, self.end_seconds
+        if self.idle_seconds is not None:
+            end_seconds = min(end_seconds, connection.arrived_seconds + self.idle_seconds)
         connection.deadline_seconds = end_seconds
         try:
             data = await connection.read()

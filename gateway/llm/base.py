@@ -187,11 +187,8 @@ class ReplyStream(Protocol):
     headers: as of `Reply`. has_key: as of `Reply`.
     """
 
-    @property
-    def headers(self) -> tuple[tuple[str, str], ...]: ...
-
-    @property
-    def has_key(self) -> bool: ...
+    headers: tuple[tuple[str, str], ...]
+    has_key: bool
 
     async def next(self) -> Mapping[str, object] | None:
         """Return the next chunk, as JSON came for it; None at the end that the upstream declared.
@@ -199,15 +196,12 @@ class ReplyStream(Protocol):
         Raises:
             UpstreamFault: the stream broke off, is late, or holds something that is no chunk.
         """
-        ...
 
     def without_key(self, text: str) -> str:
         """Return a text without the key that the gateway sends to the upstream."""
-        ...
 
     def close(self) -> None:
         """End the stream; the upstream is told by the end of the connection."""
-        ...
 
 
 class Upstream(Protocol):
@@ -215,7 +209,6 @@ class Upstream(Protocol):
 
     async def stream(self, prompt: Prompt, traceparent: str | None = None) -> ReplyStream:
         """Send the prompt and return the completion as soon as its first chunk is there. Raises as `complete`."""
-        ...
 
     async def complete(self, prompt: Prompt, traceparent: str | None = None) -> Reply:
         """Send the prompt and return the completion, checked for its shape and not yet scanned.
@@ -226,7 +219,6 @@ class Upstream(Protocol):
             UpstreamUnavailable: unreachable, late, a 5xx, a 401 or 403, a redirect, or no completion.
             UpstreamRefused: any other 4xx.
         """
-        ...
 
     async def models(self) -> tuple[Mapping[str, object], ...]:
         """Return the models on offer as OpenAI model objects.
@@ -234,4 +226,3 @@ class Upstream(Protocol):
         Raises:
             UpstreamUnavailable: the provider did not list them.
         """
-        ...

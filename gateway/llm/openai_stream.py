@@ -12,9 +12,9 @@ from typing import Any
 import anyio.lowlevel
 
 from gateway.llm.base import MOST_TOKENS, UpstreamFault
-from gateway.llm.dialect import Piece
 from gateway.llm.masking import strings
 from gateway.llm.openai_request import MAX_CHOICES
+from gateway.records import record
 
 CHUNK, WHOLE = "chat.completion.chunk", "chat.completion"
 MAX_TOOL_CALLS = 1_000
@@ -24,6 +24,17 @@ _CALLS = "tool_calls"
 _OLD_CALL = "function_call"
 # Of a tool call these grow; the others come once.
 _GROWING = ("arguments", "input")
+
+Event = Mapping[str, Any]
+"""One event of a stream, as JSON is written of it."""
+
+
+@record
+class Piece:
+    """Some more text of a reply. channel: which of the texts of a choice it continues."""
+
+    channel: str
+    text: str
 
 
 def stream_body(body: Mapping[str, object]) -> dict[str, object]:

@@ -1,6 +1,7 @@
 """Syslog (RFC 5424) over UDP, over TCP with octet counting (RFC 6587), and over TLS (RFC 5425)."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 
 import anyio
 from anyio.abc import ByteStream
@@ -14,33 +15,25 @@ SEND_SECONDS = 10.0
 _NETWORK_ERRORS = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
 
 
+@dataclass(eq=False, repr=False)
 class Syslog(Delivery):
     """One receiver. transport: udp, tcp or tls. sender: the HOSTNAME field. A stream stays open between events."""
 
-    def __init__(
-        self,
-        transport: str,
-        host: str,
-        port: int,
-        *,
-        sender: str,
-        form: OutputFormat,
-        allow_address: Callable[[str], bool],
-    ) -> None:
-        self._transport = transport
-        self._host = host
-        self._port = port
-        self._sender = sender
-        self._form = form
-        self._allow_address = allow_address
-        self._stream: ByteStream | None = None
+    transport: str
+    host: str
+    port: int
+    _: KW_ONLY
+    sender: str
+    form: OutputFormat
+    allow_address: Callable[[str], bool]
+    _stream: ByteStream | None = field(default=None, init=False)
 
     async def deliver(self, event: OutEvent) -> None:
         """Send one message. UDP reports no failure; TCP reports a closed connection."""
-        message = syslog_message(event, self._form, host=self._sender)
+        message = syslog_message(event, self.form, host=self.sender)
         try:
             with anyio.fail_after(SEND_SECONDS):
-                if self._transport == "udp":
+                if self.transport == "udp":
                     await self._send_datagram(message)
                 else:
                     await self._send_counted(message)
@@ -55,7 +48,7 @@ class Syslog(Delivery):
                 await anyio.aclose_forcefully(stream)
 
     async def _send_datagram(self, message: bytes) -> None:
-        async with await anyio.create_connected_udp_socket(await self._address(), self._port) as udp:
+        async with await anyio.create_connected_udp_socket(await self._address(), self.port) as udp:
             await udp.send(message)
 
     async def _send_counted(self, message: bytes) -> None:
@@ -64,10 +57,10 @@ class Syslog(Delivery):
         if self._stream is None:
             address = await self._address()
             with anyio.fail_after(CONNECT_SECONDS):
-                if self._transport == "tls":
-                    self._stream = await anyio.connect_tcp(address, self._port, tls=True, tls_hostname=self._host)
+                if self.transport == "tls":
+                    self._stream = await anyio.connect_tcp(address, self.port, tls=True, tls_hostname=self.host)
                 else:
-                    self._stream = await anyio.connect_tcp(address, self._port)
+                    self._stream = await anyio.connect_tcp(address, self.port)
         await self._stream.send(b"%d " % len(message) + message)
 
     async def _is_gone(self, stream: ByteStream) -> bool:
@@ -81,8 +74,8 @@ class Syslog(Delivery):
 
     async def _address(self) -> str:
         """Return an address of the host, if all its addresses are allowed."""
-        found = await anyio.getaddrinfo(self._host, self._port)
+        found = await anyio.getaddrinfo(self.host, self.port)
         addresses = [str(entry[4][0]) for entry in found]
-        if not addresses or not all(self._allow_address(address.partition("%")[0]) for address in addresses):
+        if not addresses or not all(self.allow_address(address.partition("%")[0]) for address in addresses):
             raise DeliveryFailed("The syslog receiver has an address that is not allowed.")
         return addresses[0]

@@ -1,6 +1,7 @@
 """Signed webhooks (Standard Webhooks specification). Follows no redirect; connects only to allowed addresses."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 
 from gateway.clock import Clock
 from gateway.domain.event_formats import CONTENT_TYPES, webhook_body
@@ -19,39 +20,32 @@ Post = Callable[[str, str, Sequence[tuple[str, str]], bytes, Terms], Awaitable[R
 """Send a request (method, URL, headers, body, terms) and return the reply. Raises ClientError."""
 
 
+@dataclass(eq=False, repr=False)
 class Webhook(Delivery):
     """One URL. key: of the signature. allow_address: decides for every address of the host."""
 
-    def __init__(
-        self,
-        post: Post,
-        url: str,
-        *,
-        key: bytes,
-        form: OutputFormat,
-        clock: Clock,
-        allow_address: Callable[[str], bool],
-    ) -> None:
-        self._post = post
-        self._url = url
-        self._key = key
-        self._form = form
-        self._clock = clock
-        self._terms = Terms(
+    post: Post
+    url: str
+    _: KW_ONLY
+    key: bytes
+    form: OutputFormat
+    clock: Clock
+    allow_address: Callable[[str], bool]
+
+    async def deliver(self, event: OutEvent) -> None:
+        body = webhook_body(event, self.form)
+        kind, now_at = CONTENT_TYPES[self.form], self.clock.now_at()
+        signed = webhook_headers(event.id, body, self.key, now_at=now_at, content_type=kind)
+        headers = (*signed, ("user-agent", "gateway-webhook/1"))
+        terms = Terms(
             connect_seconds=CONNECT_SECONDS,
             first_byte_seconds=TOTAL_SECONDS,
             total_seconds=TOTAL_SECONDS,
             max_reply_bytes=REPLY_BYTES,
-            allow_address=allow_address,
+            allow_address=self.allow_address,
         )
-
-    async def deliver(self, event: OutEvent) -> None:
-        body = webhook_body(event, self._form)
-        kind, now_at = CONTENT_TYPES[self._form], self._clock.now_at()
-        signed = webhook_headers(event.id, body, self._key, now_at=now_at, content_type=kind)
-        headers = (*signed, ("user-agent", "gateway-webhook/1"))
         try:
-            reply = await self._post("POST", self._url, headers, body, self._terms)
+            reply = await self.post("POST", self.url, headers, body, terms)
         except ClientError as error:
             raise DeliveryFailed(f"The webhook got no answer: {error.reason}.") from error
         if 200 <= reply.status < 300:

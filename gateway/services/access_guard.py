@@ -11,7 +11,7 @@ from gateway.domain.hosts import linked_hosts, named_hosts
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import AccessDenied
 from gateway.llm.base import Leaf, LeafKind, Leaves, Prompt, Reply
-from gateway.llm.dialect import Dialect
+from gateway.llm.openai import OpenAiDialect
 from gateway.llm.tools import called_tools, offered_tools
 from gateway.offload import ThreadOffload
 from gateway.services.core import Core, Service
@@ -81,7 +81,7 @@ class AccessGuard(Service):
         """Return whether a caller may use a model or provider. Counts no hit."""
         return self._rules().decide(subject, value, principal.id).is_allowed
 
-    async def check_reply(self, principal: Principal, reply: Reply, dialect: Dialect) -> None:
+    async def check_reply(self, principal: Principal, reply: Reply, dialect: OpenAiDialect) -> None:
         """Check the tool calls and the links of a reply.
 
         Raises:

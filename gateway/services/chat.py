@@ -23,7 +23,7 @@ from gateway.domain.risk_acceptances import Source
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import AccessDenied, AuditUnavailable, BudgetExceeded, ContentPolicyViolation, GatewayError
 from gateway.llm.base import ChatRequest, Prompt, Reply, UpstreamRefused
-from gateway.llm.dialect import Dialect
+from gateway.llm.openai import OpenAiDialect
 from gateway.metrics import Metrics
 from gateway.offload import ThreadOffload
 from gateway.records import record
@@ -84,7 +84,7 @@ class Chat(Service):
     metrics: Metrics
     alerts: Alerts
     scanner: TextScanner
-    dialect: Dialect
+    dialect: OpenAiDialect
     policy: ShieldPolicy
     routing: Routing
     costs: ChatCosts

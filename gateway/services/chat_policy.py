@@ -22,9 +22,9 @@ from gateway.domain.policies import (
     with_unscannable,
 )
 from gateway.llm.base import ChatRequest, Leaf, LeafKind, Leaves, Prompt, Reply, ReplyLeaves, UpstreamRefused
-from gateway.llm.dialect import Dialect
 from gateway.llm.joined import digest_of, in_text, join, message_ends
 from gateway.llm.masking import NOTICE, strings, with_strings
+from gateway.llm.openai import OpenAiDialect
 from gateway.offload import ThreadOffload
 from gateway.records import record
 from gateway.services.captures import Captures
@@ -66,7 +66,7 @@ class ChatPolicy:
 
     policy: ShieldPolicy
     scanner: TextScanner
-    dialect: Dialect
+    dialect: OpenAiDialect
     captures: Captures
     offload: ThreadOffload
     accept: Accept | None = None

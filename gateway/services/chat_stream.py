@@ -16,8 +16,9 @@ from gateway.clock import Clock
 from gateway.domain.policies import OutboundStream
 from gateway.errors import AccessDenied, GatewayError, UpstreamUnavailable
 from gateway.llm.base import LeafKind, Prompt, Reply, ReplyStream, UpstreamFault
-from gateway.llm.dialect import Dialect, Event, Events, Piece
 from gateway.llm.echo import count_tokens
+from gateway.llm.openai import OpenAiDialect
+from gateway.llm.openai_stream import ChatChunks, Event, Piece
 from gateway.services.access_guard import AccessGuard
 from gateway.services.chat_policy import ChatPolicy
 from gateway.services.chat_record import Answer, ChatExchange, ShieldSummary
@@ -51,7 +52,7 @@ class ChatStream:
     policy: ChatPolicy
     upstream: ReplyStream
     by: ProviderConnection
-    dialect: Dialect
+    dialect: OpenAiDialect
     access: AccessGuard
     routing: Routing
     clock: Clock
@@ -68,7 +69,7 @@ class ChatStream:
 
     def __post_init__(self) -> None:
         self._assembly = self.dialect.assembly()
-        self._made: Events | None = None  # once the first chunk came
+        self._made: ChatChunks | None = None  # once the first chunk came
         self._around: Mapping[str, Any] = {}
         # What was read and is held: channels and numbers of characters; None is a line break between two channels.
         self._held: deque[tuple[str | None, int]] = deque()
@@ -188,7 +189,7 @@ class ChatStream:
                 for channel, said in self._released(self.scanner, piece):
                     yield self._made.text(0, channel, self.upstream.without_key(said))
 
-    def _events_with(self, around: Mapping[str, Any]) -> Events:
+    def _events_with(self, around: Mapping[str, Any]) -> ChatChunks:
         self._around = around
         return self.dialect.events(self.exchange.request.prompt, around)
 
@@ -250,7 +251,7 @@ class ChatStream:
             events += made.rest(choice, but=sent, with_logprobs=self.scanner is None)
         return self._with_verdict(made, events, body)
 
-    def _with_verdict(self, made: Events, events: list[Event], body: Mapping[str, Any]) -> list[Event]:
+    def _with_verdict(self, made: ChatChunks, events: list[Event], body: Mapping[str, Any]) -> list[Event]:
         """Add the usage, if the client wants it, and the verdict to the last chunk."""
         prompt_tokens, reply_tokens = self._tokens()
         tokens = {"prompt_tokens": prompt_tokens, "completion_tokens": reply_tokens}

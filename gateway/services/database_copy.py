@@ -15,7 +15,7 @@ from gateway.log import Log
 from gateway.services.audit import Audit
 from gateway.store import database_file
 from gateway.store.copying import copy_rows
-from gateway.store.database import Database
+from gateway.store.engine import Database
 from gateway.store.postgres_address import Address
 from gateway.store.store import Store, open_database
 

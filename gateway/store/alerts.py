@@ -4,7 +4,7 @@ from gateway.domain.alerts import ACTIVE, MAX_ALERT_LIMIT, TERMINAL, Alert, Aler
 from gateway.domain.incidents import IncidentFilter
 from gateway.domain.paging import Page
 from gateway.shield.detections import Severity
-from gateway.store.database import Transaction
+from gateway.store.database import Transaction, insert_into
 from gateway.store.filters import Where, rank_of
 from gateway.store.table import PositionedTable
 
@@ -25,10 +25,7 @@ PRUNE = f"""
 """  # noqa: S608
 # An alert keeps its newest requests: each has the slot of its number.
 MAX_SIGHTINGS = 10_000
-ADD_SIGHTING = """
-    INSERT INTO alert_sightings (alert_id, slot, request_id) VALUES (:alert_id, :slot, :request_id)
-        ON CONFLICT (alert_id, slot) DO UPDATE SET request_id = excluded.request_id
-"""
+ADD_SIGHTING = insert_into("alert_sightings", ("alert_id", "slot", "request_id"), key=("alert_id", "slot"))
 # The newest active alert of somebody, if it was seen lately.
 OF_WHO = f"WHERE {{}} AND {_IS_ACTIVE} AND last_seen_at >= :since ORDER BY position DESC LIMIT 1"
 # An incident stands in lists as its newest alert.

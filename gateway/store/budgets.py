@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gateway.domain.budgets import Budget, Hold, Override, Standing, period_of
 from gateway.store.authority import AuthorityTransaction
-from gateway.store.database import Row, Transaction
+from gateway.store.database import Row, Transaction, insert_into
 from gateway.store.table import AuthorityTable
 
 OVERRIDE = ("override_amount", "override_until", "override_reason", "override_by")
@@ -14,19 +14,13 @@ OF_PERIOD = """
     SELECT spent, reserved, soft_at, exceeded_at FROM budget_periods
      WHERE budget_id = :budget_id AND begins_at = :begins_at
 """
-BEGIN_PERIOD = """
-    INSERT INTO budget_periods (budget_id, begins_at) VALUES (:budget_id, :begins_at)
-    ON CONFLICT (budget_id, begins_at) DO NOTHING
-"""
+BEGIN_PERIOD = insert_into("budget_periods", ("budget_id", "begins_at")) + " ON CONFLICT DO NOTHING"
 FORGET_PERIODS = "DELETE FROM budget_periods WHERE budget_id = :budget_id AND begins_at < :before AND reserved = 0"
 MOVE = """
     UPDATE budget_periods SET spent = spent + :spent, reserved = reserved + :reserved
      WHERE budget_id = :budget_id AND begins_at = :begins_at
 """
-HOLD = """
-    INSERT INTO budget_holds (id, budget_id, begins_at, amount, held_at)
-    VALUES (:id, :budget_id, :begins_at, :amount, :held_at)
-"""
+HOLD = insert_into("budget_holds", ("id", "budget_id", "begins_at", "amount", "held_at"))
 HELD_BY = "SELECT budget_id, begins_at, amount FROM budget_holds WHERE id = :id"
 ORPHANS = "SELECT DISTINCT id FROM budget_holds WHERE held_at < :before LIMIT :limit"
 _KEEP_MS = 400 * 86_400_000

@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass
 from anyio import from_thread
 
 from gateway.errors import SetupError
-from gateway.store.database import Database, Row, Shape, Transaction
+from gateway.store.database import Row, Shape, Transaction, insert_into
+from gateway.store.engine import Database
 from gateway.store.meta import COPYING, INSTANCE_ID, MetaRepository
 from gateway.store.migrations import schema_number
 
@@ -93,7 +94,7 @@ def _put(
     shape: Shape, page: Sequence[Row], after: Sequence[object] | None, origin: str
 ) -> Callable[[Transaction], None]:
     """Return the write of a page and of how far the copy is then."""
-    insert = f"INSERT INTO {shape.name} ({', '.join(shape.columns)}) VALUES (:{', :'.join(shape.columns)})"  # noqa: S608
+    insert = insert_into(shape.name, shape.columns)
 
     def work(tx: Transaction) -> None:
         if after is None:  # a new schema has rows of its own in some tables

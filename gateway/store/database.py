@@ -1,4 +1,4 @@
-"""The interface of a database, and a transaction of any. Holds no SQL and no driver."""
+"""A transaction of any database: what it runs, its rows and its errors. Holds no SQL and no driver."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,6 +28,13 @@ class LeaseLost(GatewayError):
     """Another process has the lease of a job, so what this one would write of it is not written."""
 
     code = "internal_error"
+
+
+def insert_into(table: str, columns: Sequence[str], *, key: Sequence[str] = ()) -> str:
+    """Return the statement that inserts a row or, with a `key`, writes it in place of the one with that key."""
+    sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES (:{', :'.join(columns)})"  # noqa: S608  # our own names
+    sets = ", ".join(f"{column} = excluded.{column}" for column in columns if column not in key)
+    return f"{sql} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {sets}" if key else sql
 
 
 class Row(Protocol):
@@ -121,80 +128,3 @@ def fenced(work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
         return work(tx)
 
     return checked
-
-
-class Database(Protocol):
-    """A store of rows with one writer at a time and any number of readers.
-
-    is_shared: whether gateways on several hosts may use it, each with a data folder of its own.
-    """
-
-    is_shared: bool
-
-    @property
-    def is_writable(self) -> bool:
-        """Whether the last write succeeded."""
-
-    async def open(self) -> None:
-        """Make or open the database.
-
-        Raises:
-            SetupError: it cannot be used; the message says why and what to do. Nothing was overwritten.
-        """
-
-    async def aclose(self) -> None:
-        """Write what is queued, then close. May be called twice.
-
-        Raises:
-            StoreUnavailable: the writer still waits for the disk or for another program, so writes may be lost.
-        """
-
-    async def write(self, work: Callable[[Transaction], T], *, is_durable: bool = True) -> T:
-        """Run `work` and return its result once it is committed.
-
-        Writes of several callers share a commit. An exception of `work` rolls back that work alone and is raised here.
-        If the caller is cancelled, the work is still done.
-
-        Args:
-            is_durable: true to return only once the disk has it. If false, every process sees the change and no crash
-                of a process undoes it, but a power cut may for the next tenth of a second.
-
-        Raises:
-            StoreUnavailable: nothing was written or, after a long wait, nobody knows whether it was.
-        """
-
-    def write_behind(self, work: Callable[[Transaction], object]) -> bool:
-        """Queue `work` to be committed within about 50 milliseconds, and return at once.
-
-        Returns whether the queue is half full. A caller that has more to write should then use `write`, and so wait.
-
-        Raises:
-            StoreUnavailable: the queue is full or the disk refuses writes. `work` was not taken.
-        """
-
-    async def change(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` in a transaction of its own and wait as long as it takes: for a change of the schema.
-
-        Its temporary files lie beside the database. If the caller is cancelled, it still waits.
-
-        Raises:
-            StoreUnavailable: nothing was written.
-        """
-
-    async def read(self, work: Callable[[Transaction], T], *, is_quick: bool = False) -> T:
-        """Run `work` on one consistent state, in a worker thread.
-
-        is_quick: a small look-up, which waits for no longer read.
-
-        Raises:
-            StoreUnavailable: the database cannot be read.
-        """
-
-    def at_sync(self, call: Callable[[], None]) -> None:
-        """Run `call` each time that all commits so far are on the disk, while no other process can write."""
-
-    def shapes(self, tx: Transaction) -> Sequence[Shape]:
-        """Return the tables of the schema."""
-
-    def settle_positions(self, tx: Transaction) -> None:
-        """Let positions count on after those of rows that were copied."""

@@ -3,7 +3,7 @@
 import json
 
 from gateway.domain.fleet import Heartbeat, Lease, Peer
-from gateway.store.database import LeaseLost, Transaction
+from gateway.store.database import LeaseLost, Transaction, insert_into
 from gateway.store.table import Codec, Table
 from gateway.strict_json import json_text
 
@@ -19,15 +19,8 @@ PEERS = Table(
     },
     changes=("asked_at", "answered_at", "problem", "instances"),
 )
-TAKE = """
-    INSERT INTO leases (name, holder, until_at, number) VALUES (:name, :holder, :until_at, :number)
-        ON CONFLICT (name) DO UPDATE SET
-            holder = excluded.holder, until_at = excluded.until_at, number = excluded.number
-"""
-NOTE_RUNNING = """
-    INSERT INTO running_gateways (instance_id, seen_at, facts) VALUES (:id, :seen_at, :facts)
-        ON CONFLICT (instance_id) DO UPDATE SET seen_at = excluded.seen_at, facts = excluded.facts
-"""
+TAKE = insert_into("leases", ("name", "holder", "until_at", "number"), key=("name",))
+NOTE_RUNNING = insert_into("running_gateways", ("instance_id", "seen_at", "facts"), key=("instance_id",))
 RUNNING = "SELECT facts FROM running_gateways WHERE instance_id = :id AND seen_at >= :since"
 
 
@@ -88,7 +81,7 @@ class RunningRepository:
     """The table of what serving gateways report about their settings, for commands that check them from a shell."""
 
     def note(self, tx: Transaction, node_id: str, seen_at: int, facts: str) -> None:
-        tx.execute(NOTE_RUNNING, {"id": node_id, "seen_at": seen_at, "facts": facts})
+        tx.execute(NOTE_RUNNING, {"instance_id": node_id, "seen_at": seen_at, "facts": facts})
 
     def find(self, tx: Transaction, node_id: str, *, since: int) -> str | None:
         """Return the facts that the gateway of a host has reported since a time, or None when there are none."""

@@ -22,7 +22,8 @@ from gateway.domain.providers import Provider
 from gateway.domain.risk_acceptances import RiskAcceptance
 from gateway.store import tables
 from gateway.store.budgets import BudgetRepository
-from gateway.store.database import Database, StoreUnavailable, Transaction
+from gateway.store.database import StoreUnavailable, Transaction
+from gateway.store.engine import Database
 from gateway.store.generation import Generation
 from gateway.store.meta import AUTHORITY, MetaRepository
 

@@ -1,11 +1,8 @@
 """Single values that belong to the database as a whole."""
 
-from gateway.store.database import Transaction
+from gateway.store.database import Transaction, insert_into
 
-SET = """
-    INSERT INTO meta (name, value) VALUES (:name, :value)
-        ON CONFLICT (name) DO UPDATE SET value = excluded.value
-"""
+SET = insert_into("meta", ("name", "value"), key=("name",))
 COUNT = """
     INSERT INTO meta (name, value) VALUES (:name, '1')
         ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(meta.value AS BIGINT) + 1 AS TEXT)

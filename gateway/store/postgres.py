@@ -12,10 +12,9 @@ If the link breaks during a commit, nobody knows whether it took place. So each 
 """
 
 import threading
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import TypeVar, cast
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TypeVar
 
 import anyio
 from anyio import to_thread
@@ -23,12 +22,13 @@ from anyio import to_thread
 from gateway.clock import SystemClock, SystemIds
 from gateway.errors import SetupError
 from gateway.log import Log
-from gateway.store.database import Shape, StoreUnavailable, Transaction
+from gateway.store.database import StoreUnavailable, Transaction
+from gateway.store.engine import Database
 from gateway.store.postgres_address import Address
 from gateway.store.postgres_link import Link
 from gateway.store.postgres_statements import WAIT_SECONDS, Lost, Statements, translated
 from gateway.store.transaction import do_group
-from gateway.store.writer import PendingWrite, Writer
+from gateway.store.writer import PendingWrite
 
 T = TypeVar("T")
 
@@ -63,73 +63,37 @@ _COUNT = """
         ON CONFLICT (process) DO UPDATE SET number = excluded.number, at = excluded.at
 """
 _COUNTED = "SELECT number FROM gateway_groups WHERE process = :process"
-_COLUMNS = """
-    SELECT table_name, column_name FROM information_schema.columns
-     WHERE table_schema = current_schema() AND table_name NOT LIKE 'gateway\\_%' ORDER BY table_name, ordinal_position
-"""
-_KEYS = """
-    SELECT table_name, column_name FROM information_schema.key_column_usage
-     WHERE constraint_schema = current_schema() AND constraint_name LIKE '%\\_pkey'
-       AND table_name NOT LIKE 'gateway\\_%'
-     ORDER BY table_name, ordinal_position
+_SHAPES = """
+    SELECT columns.table_name, columns.column_name AS name, COALESCE(keys.ordinal_position, 0) AS pk
+      FROM information_schema.columns AS columns
+      LEFT JOIN information_schema.key_column_usage AS keys
+        ON keys.constraint_schema = columns.table_schema AND keys.constraint_name LIKE '%\\_pkey'
+       AND keys.table_name = columns.table_name AND keys.column_name = columns.column_name
+     WHERE columns.table_schema = current_schema() AND columns.table_name NOT LIKE 'gateway\\_%'
+     ORDER BY columns.table_name, columns.ordinal_position
 """
 _SETTLE = "SELECT setval(pg_get_serial_sequence('{0}', 'position'), MAX(position)) FROM {0} HAVING MAX(position) > 0"
 _NOW = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) AS now_at"
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
-class PostgresDatabase:
-    """A PostgreSQL database. `Database` documents the public methods."""
+class PostgresDatabase(Database):
+    """A PostgreSQL database."""
 
     is_shared = True
+    _waits_for = "database"
+    _shapes_sql = _SHAPES
+    _breaking = Lost
 
     def __init__(self, address: Address, *, log: Log) -> None:
+        super().__init__(log, readers=_READERS, quick_readers=1, wait_seconds=_CALLER_SECONDS)
         self._address = address
-        self._log = log
         self._clock = SystemClock()
         self._process = SystemIds(self._clock).random_bytes(8).hex()
         self._try_at_seconds = 0.0  # not before that, a new link is tried
         self._group = 0  # how many groups this process has begun
         self._doubt: tuple[int, Sequence[PendingWrite]] | None = None  # of which nobody knows whether it is committed
         self._lock = threading.Lock()  # whoever holds it may use the link that writes
-        self._link: Link | None = None
-        self._idle: deque[Link] = deque()  # that read
-        self._on_sync: Callable[[], None] = lambda: None
-        self._writer = Writer(self._commit, log, wait_seconds=_CALLER_SECONDS)
-        self._state = "new"
-
-    @property
-    def is_writable(self) -> bool:
-        return not self._writer.has_failed
-
-    async def open(self) -> None:
-        await to_thread.run_sync(self._open)
-        self._limiter = anyio.CapacityLimiter(_READERS)
-        self._quick_limiter = anyio.CapacityLimiter(1)
-        self._writer.start()
-        self._state = "open"
-
-    async def aclose(self) -> None:
-        if self._state == "open":
-            self._state = "closing"
-            self._writer.end()
-            with anyio.CancelScope(shield=True):
-                has_ended = await to_thread.run_sync(self._close)
-            if not has_ended:
-                raise StoreUnavailable("The database did not answer in time: not all that was queued is written.")
-
-    async def write(self, work: Callable[[Transaction], T], *, is_durable: bool = True) -> T:
-        return cast(T, await self._writer.write(work, is_durable=is_durable))
-
-    def write_behind(self, work: Callable[[Transaction], object]) -> bool:
-        return self._writer.write_behind(work)
-
-    async def change(self, work: Callable[[Transaction], T]) -> T:
-        write = PendingWrite(work)
-        await to_thread.run_sync(lambda: self._commit((write,), is_durable=True, has_time=True))
-        if write.error is not None:
-            raise write.error
-        return cast(T, write.result)
 
     async def read(self, work: Callable[[Transaction], T], *, is_quick: bool = False) -> T:
         if not is_quick:
@@ -138,24 +102,12 @@ class PostgresDatabase:
             return await to_thread.run_sync(self._read, work, True, limiter=self._quick_limiter, abandon_on_cancel=True)
         raise StoreUnavailable("The database did not answer in time.", retry_after_seconds=5)
 
-    def at_sync(self, call: Callable[[], None]) -> None:
-        self._on_sync = call
-
-    def shapes(self, tx: Transaction) -> Sequence[Shape]:
-        columns: dict[str, list[str]] = {}
-        for row in tx.query(_COLUMNS):
-            columns.setdefault(row["table_name"], []).append(row["column_name"])
-        keys: dict[str, list[str]] = {name: [] for name in columns}
-        for row in tx.query(_KEYS):
-            keys[row["table_name"]].append(row["column_name"])
-        return [Shape(name, columns[name], keys[name]) for name in columns]
-
     def settle_positions(self, tx: Transaction) -> None:
         for shape in self.shapes(tx):
             if "position" in shape.key:
                 tx.query(_SETTLE.format(shape.name))
 
-    # Open and close, in a worker thread.
+    # Open, in a worker thread.
 
     def _open(self) -> None:
         shown = self._address.shown
@@ -176,15 +128,6 @@ class PostgresDatabase:
             self._drop()
             raise SetupError(f"The database {shown} cannot be used: {error.__cause__ or error}") from error
 
-    def _close(self) -> bool:
-        has_ended = self._writer.join()
-        self._state = "closed"
-        while self._idle:
-            self._idle.pop().close()
-        if has_ended:
-            self._drop()
-        return has_ended
-
     # Write, in the writer's thread or, for `change`, in a worker thread.
 
     def _commit(self, group: Sequence[PendingWrite], is_durable: bool, *, has_time: bool = False) -> None:
@@ -199,15 +142,14 @@ class PostgresDatabase:
                 self._drop()
                 raise
             except BaseException:
-                if self._link is not None:
+                if self._connection is not None:
                     with suppress(StoreUnavailable):
-                        Statements(self._link)("ROLLBACK")
+                        Statements(self._connection)("ROLLBACK")
                 raise
-        for call in (*tx.calls, self._on_sync):
-            try:
-                call()
-            except OSError as error:  # the commit stands
-                self._log.error("store_after_commit_failed", error=error)
+        self._run_calls((*tx.calls, self._on_sync))
+
+    def _change(self, write: PendingWrite) -> None:
+        self._commit((write,), is_durable=True, has_time=True)
 
     def _transact(self, group: Sequence[PendingWrite], *, has_time: bool) -> Transaction:
         run = self._begun(has_time)
@@ -264,19 +206,7 @@ class PostgresDatabase:
             _TURN,
         )
 
-    def _writing(self) -> Link:
-        if self._state == "closed":
-            raise StoreUnavailable("The database is closed.")
-        if self._link is None:
-            self._link = self._connect()
-        return self._link
-
-    def _drop(self) -> None:
-        if self._link is not None:
-            link, self._link = self._link, None
-            link.close()
-
-    def _connect(self) -> Link:
+    def _connect(self, *, writes: bool) -> Link:
         """Connect, unless the last try has just failed: callers that wait for a silent server one by one never end."""
         if self._clock.monotonic_seconds() < self._try_at_seconds:
             raise Lost("The database cannot be reached.", retry_after_seconds=1)
@@ -308,24 +238,7 @@ class PostgresDatabase:
     def _now_at(run: Statements) -> int:
         return int(run(_NOW).fetchall()[0]["now_at"])
 
-    @contextmanager
-    def _reader(self, *, is_new: bool = False) -> Iterator[Link]:
-        if self._state == "closed":
-            raise StoreUnavailable("The database is closed.")
-        link = self._idle.pop() if self._idle and not is_new else self._connect()
-        is_usable = False
-        try:
-            yield link
-            is_usable = True
-        except Lost:
-            raise
-        except BaseException:
-            is_usable = True
-            raise
-        finally:
-            if is_usable and self._state != "closed":
-                with suppress(StoreUnavailable):
-                    Statements(link)("ROLLBACK")
-                    self._idle.append(link)
-            else:
-                link.close()
+    def _keep(self, connection: Link) -> None:
+        with suppress(StoreUnavailable):
+            Statements(connection)("ROLLBACK")
+            super()._keep(connection)

@@ -13,7 +13,8 @@ import anyio
 
 from gateway.auth.ratelimit import WINDOW_SECONDS, Admission
 from gateway.clock import Clock
-from gateway.store.database import Database, StoreUnavailable, Transaction
+from gateway.store.database import StoreUnavailable, Transaction
+from gateway.store.engine import Database
 
 _GRID_MS = 250  # grants of one quarter of a second are one row
 _LASTS_MS = 1_000

@@ -11,24 +11,23 @@ disk, which then has all commits before it.
 import os
 import sqlite3
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
-import anyio
 from anyio import to_thread
 
 from gateway.clock import Clock
 from gateway.errors import Conflict, InvalidRequest, SetupError
 from gateway.log import Log
-from gateway.store.database import Params, Shape, StoreUnavailable, Transaction, UnreadableRow
+from gateway.store.database import Params, StoreUnavailable, Transaction, UnreadableRow
 from gateway.store.database_file import DatabaseFile, Identity, in_use
+from gateway.store.engine import Database
 from gateway.store.filelock import FileLock, sync
 from gateway.store.transaction import do_group
-from gateway.store.writer import PendingWrite, Writer
+from gateway.store.writer import PendingWrite
 
 T = TypeVar("T")
 
@@ -61,69 +60,30 @@ _UNAVAILABLE = {
 }  # fmt: skip
 
 
-class SqliteDatabase:
-    """A SQLite file, or memory when `path` is ``:memory:``. `Database` documents the public methods.
+class SqliteDatabase(Database):
+    """A SQLite file, or memory when `path` is ``:memory:``.
 
     clock: of the host, which is the database's host. identity: of the one file that it may be, None to make one where
     there is none.
     """
 
     is_shared = False
+    _waits_for = "disk"
+    _shapes_sql = _SHAPES
 
     def __init__(self, path: str, *, clock: Clock, log: Log, identity: Identity | None = None) -> None:
+        super().__init__(log, readers=_READERS, quick_readers=_QUICK_READERS)
         self._path = path
         self._now_at = clock.now_at
-        self._log = log
         self._file = None if path == MEMORY else DatabaseFile(path, identity=identity)
         # Whoever holds it may use the connection that writes. Memory is one connection, which also reads.
         self._lock: FileLock | threading.RLock = FileLock(path + ".lock") if self._file else threading.RLock()
         self._in_use = in_use(path)
-        self._connection: sqlite3.Connection | None = None  # that writes
         self._is_synced = False  # whether the disk has all commits; an earlier process may have left some
-        self._on_sync: Callable[[], None] = lambda: None
-        self._idle: deque[sqlite3.Connection] = deque()  # that read
-        self._writer = Writer(self._commit, log)
-        self._state = "new"
-
-    @property
-    def is_writable(self) -> bool:
-        return not self._writer.has_failed
-
-    async def open(self) -> None:
-        await to_thread.run_sync(self._open)
-        self._limiter = anyio.CapacityLimiter(_READERS)
-        self._quick_limiter = anyio.CapacityLimiter(_QUICK_READERS)
-        self._writer.start()
-        self._state = "open"
-
-    async def aclose(self) -> None:
-        if self._state == "open":
-            self._state = "closing"
-            self._writer.end()
-            with anyio.CancelScope(shield=True):
-                has_ended = await to_thread.run_sync(self._close)
-            if not has_ended:
-                raise StoreUnavailable("The disk did not answer in time: not all that was queued is written.")
-
-    async def write(self, work: Callable[[Transaction], T], *, is_durable: bool = True) -> T:
-        return cast(T, await self._writer.write(work, is_durable=is_durable))
-
-    def write_behind(self, work: Callable[[Transaction], object]) -> bool:
-        return self._writer.write_behind(work)
-
-    async def change(self, work: Callable[[Transaction], T]) -> T:
-        write = PendingWrite(work)
-        await to_thread.run_sync(self._change, write)
-        if write.error is not None:
-            raise write.error
-        return cast(T, write.result)
 
     async def read(self, work: Callable[[Transaction], T], *, is_quick: bool = False) -> T:
         limiter = self._quick_limiter if is_quick else self._limiter
         return await to_thread.run_sync(self._read, work, limiter=limiter)
-
-    def at_sync(self, call: Callable[[], None]) -> None:
-        self._on_sync = call
 
     def copy_to(self, target: str) -> None:
         """Write a consistent, compact copy into a new file that only its owner may read. Blocks; writers go on.
@@ -139,14 +99,6 @@ class SqliteDatabase:
         except BaseException:
             os.unlink(target)
             raise
-
-    def shapes(self, tx: Transaction) -> Sequence[Shape]:
-        columns: dict[str, list[str]] = {}
-        keys: dict[str, list[tuple[int, str]]] = {}
-        for row in tx.query(_SHAPES):
-            columns.setdefault(row["table_name"], []).append(row["name"])
-            keys.setdefault(row["table_name"], []).append((row["pk"], row["name"]))
-        return [Shape(name, columns[name], [one for number, one in sorted(keys[name]) if number]) for name in columns]
 
     def settle_positions(self, tx: Transaction) -> None:
         """SQLite counts on from the highest."""
@@ -199,26 +151,19 @@ class SqliteDatabase:
         if self._file is not None and _run(connection, "PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
             raise SetupError(f"The file system of {self._path} cannot hold the database (no WAL): use a local disk.")
 
-    def _close(self) -> bool:
-        """Close what can be closed, and return whether the writer has ended. If not, the process is about to end."""
-        has_ended = self._writer.join()
-        self._state = "closed"
-        while self._idle:
-            self._idle.pop().close()
-        if has_ended:
-            try:
-                with self._held():
-                    try:
-                        if self._connection is not None:
-                            _run(self._connection, "PRAGMA wal_checkpoint(PASSIVE)")
-                    finally:
-                        self._drop()
-            except StoreUnavailable as error:
-                self._log.error("store_close_failed", error=error)
-            if isinstance(self._lock, FileLock):
-                self._lock.close()
-            self._in_use.close()
-        return has_ended
+    def _close_writing(self) -> None:
+        try:
+            with self._held():
+                try:
+                    if self._connection is not None:
+                        _run(self._connection, "PRAGMA wal_checkpoint(PASSIVE)")
+                finally:
+                    self._drop()
+        except StoreUnavailable as error:
+            self._log.error("store_close_failed", error=error)
+        if isinstance(self._lock, FileLock):
+            self._lock.close()
+        self._in_use.close()
 
     # Write, in the writer's thread.
 
@@ -248,7 +193,7 @@ class SqliteDatabase:
             return
         with self._held():
             # A new connection, because a connection keeps the pages and statements of all that it has run.
-            connection = _connect(_address(self._path, "rw"), *_WRITE_SETTINGS)
+            connection = self._connect(writes=True)
             try:
                 with suppress(StoreUnavailable, sqlite3.Error):  # the folder takes no files: sort in memory
                     folder = os.path.dirname(os.path.abspath(self._path)).replace("'", "''")
@@ -276,23 +221,15 @@ class SqliteDatabase:
                     connection.execute("ROLLBACK")
             raise
         self._is_synced = is_durable
-        for call in (*tx.calls, self._on_sync) if is_durable else tx.calls:
-            try:
-                call()
-            except OSError as error:  # the commit stands
-                self._log.error("store_after_commit_failed", error=error)
+        self._run_calls((*tx.calls, self._on_sync) if is_durable else tx.calls)
 
-    def _writing(self) -> sqlite3.Connection:
-        if self._state == "closed":
-            raise StoreUnavailable("The database is closed.")
-        if self._connection is None:
-            self._connection = _connect(_address(self._path, "rw") if self._file else MEMORY, *_WRITE_SETTINGS)
-        return self._connection
-
-    def _drop(self) -> None:
-        if self._connection is not None:
-            connection, self._connection = self._connection, None
-            connection.close()
+    def _connect(self, *, writes: bool) -> sqlite3.Connection:
+        if self._file is None:
+            return _connect(MEMORY, *_WRITE_SETTINGS)
+        if writes:
+            return _connect(_address(self._path, "rw"), *_WRITE_SETTINGS)
+        self._file.check()
+        return _connect(_address(self._path, "ro"), *_SETTINGS)
 
     # Read.
 
@@ -309,29 +246,13 @@ class SqliteDatabase:
                 _run(connection, "ROLLBACK")
 
     @contextmanager
-    def _reader(self) -> Iterator[sqlite3.Connection]:
-        if self._state == "closed":
-            raise StoreUnavailable("The database is closed.")
+    def _reader(self, *, is_new: bool = False) -> Iterator[sqlite3.Connection]:
         if self._file is None:
             with self._lock:
                 yield self._writing()
-            return
-        try:
-            connection = self._idle.pop()
-        except IndexError:
-            self._file.check()
-            connection = _connect(_address(self._path, "ro"), *_SETTINGS)
-        is_usable = True
-        try:
-            yield connection
-        except StoreUnavailable:
-            is_usable = False  # the next one may find a disk that has come back
-            raise
-        finally:
-            if is_usable and self._state != "closed":
-                self._idle.append(connection)
-            else:
-                connection.close()
+        else:
+            with super()._reader(is_new=is_new) as connection:
+                yield connection
 
 
 def _run(

@@ -15,8 +15,9 @@ from gateway.log import Log
 from gateway.store.alerts import AlertRepository
 from gateway.store.audit import AuditRepository, CheckpointRepository
 from gateway.store.budgets import BudgetRepository
-from gateway.store.database import Database, StoreUnavailable, Transaction
+from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.database_file import Identity
+from gateway.store.engine import Database
 from gateway.store.fleet import PEERS, InstanceRepository, LeaseRepository, RunningRepository
 from gateway.store.followed_authority import FollowedAuthority
 from gateway.store.generation import Generation

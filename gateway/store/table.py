@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 from gateway.domain.paging import MAX_INTEGER, MOST_COUNTED, Page, PageQuery, read_cursor, write_cursor
 from gateway.schema import decode, encode
 from gateway.store.authority import AuthorityTransaction
-from gateway.store.database import Row, Transaction
+from gateway.store.database import Row, Transaction, insert_into
 from gateway.store.filters import Where, check_limit
 from gateway.strict_json import json_text
 
@@ -98,10 +98,8 @@ class TableReader(Generic[R]):
         sets = [f"{column} = :{column}" for column in changed]
         if raises_version and "version" in self.columns:
             sets.append("version = version + 1")
-        self._insert_sql = f"INSERT INTO {name} ({', '.join(written)}) VALUES (:{', :'.join(written)})"  # noqa: S608
-        self._put_sql = f"{self._insert_sql} ON CONFLICT ({key}) DO UPDATE SET " + ", ".join(
-            f"{column} = excluded.{column}" for column in self.columns if column != key
-        )
+        self._insert_sql = insert_into(name, written)
+        self._put_sql = insert_into(name, self.columns, key=(key,))
         self._update_sql = f"UPDATE {name} SET {', '.join(sets)} WHERE {key} = :{key}"  # noqa: S608
         self._delete_sql = f"DELETE FROM {name} WHERE {key} = :{key}"  # noqa: S608
         self._prune_sql = f"""

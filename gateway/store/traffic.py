@@ -20,7 +20,7 @@ from gateway.domain.traffic_sums import (
     sum_up,
 )
 from gateway.shield.detections import Verdict
-from gateway.store.database import Row, Transaction
+from gateway.store.database import Row, Transaction, insert_into
 from gateway.store.filters import Where, found_in, like, rank_of
 from gateway.store.table import PositionedTable, Table, TableReader
 from gateway.strict_json import json_text
@@ -68,10 +68,7 @@ UNSUMMED = f"""
              ORDER BY position LIMIT :limit) AS unsummed
      GROUP BY {_UNLIKE}
 """  # noqa: S608
-NOTE_SUMMED = """
-    INSERT INTO traffic_summed (name, position) VALUES ('traffic', :position)
-        ON CONFLICT (name) DO UPDATE SET position = excluded.position
-"""
+NOTE_SUMMED = insert_into("traffic_summed", ("name", "position"), key=("name",))
 ADD_SUM = f"""
     INSERT INTO traffic_sums (size_ms, dimension, origin, bucket_at, value, {", ".join(COUNTERS)})
     VALUES (:size_ms, :dimension, :origin, :bucket_at, :value, {", ".join(":" + name for name in COUNTERS)})
@@ -104,10 +101,7 @@ PRUNE = """
             WHERE occurred_at < :before AND position <= :summed AND position < (SELECT MAX(position) FROM traffic)
             ORDER BY occurred_at LIMIT :limit)
 """
-ADD_SEALED = """
-    INSERT INTO secret_sightings (secret, request_id, occurred_at) VALUES (:secret, :request_id, :occurred_at)
-        ON CONFLICT (secret, request_id) DO NOTHING
-"""
+ADD_SEALED = insert_into("secret_sightings", ("secret", "request_id", "occurred_at")) + " ON CONFLICT DO NOTHING"
 WITH_SEALED = """
     SELECT request_id FROM secret_sightings WHERE secret = :secret ORDER BY occurred_at DESC LIMIT :limit
 """
@@ -181,7 +175,7 @@ class TrafficRepository(PositionedTable[TrafficRow]):
             return False
         for key, counters in pending.sums.items():
             tx.execute(ADD_SUM, asdict(key) | asdict(counters))
-        tx.execute(NOTE_SUMMED, {"position": pending.upto})
+        tx.execute(NOTE_SUMMED, {"name": "traffic", "position": pending.upto})
         return True
 
     def summed(self, tx: Transaction) -> int:
