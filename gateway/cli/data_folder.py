@@ -87,7 +87,7 @@ def _backup(options: argparse.Namespace, console: Console) -> int:
     ),
     has_json=True,
 )
-def _restore(options: argparse.Namespace, console: Console) -> int:
+def _restore(options: argparse.Namespace, console: Console) -> None:
     config = load_settings(options)
     if config.data_dir == ":memory:":
         raise SetupError("there is nothing to restore to in :memory:, name a folder with --data-dir")
@@ -107,12 +107,11 @@ def _restore(options: argparse.Namespace, console: Console) -> int:
     if options.json:
         about = {"database": done.path, "events": done.events, "replaced": done.aside}
         console.print_json(about | {"revived": done.revivals.shown()})
-        return OK
+        return
     console.print(f"restored to {done.path}: {done.events} audit events, the chain is whole")
     if done.aside:
         console.note(f"the database that was there is kept as {done.aside}")
     _print_revivals(done.revivals, config.data_dir, console)
-    return OK
 
 
 def _restored(options: argparse.Namespace, config: Settings, path: str) -> backups.Restored:
@@ -158,18 +157,17 @@ def _copied(
     argument("--to", dest="target", required=True, metavar="ADDRESS", help="of an empty database"),
     has_json=True,
 )
-def _copy(options: argparse.Namespace, console: Console) -> int:
+def _copy(options: argparse.Namespace, console: Console) -> None:
     def told(name: str, rows: int) -> None:
         console.note(f"{name}: {rows} rows")
 
     copied = _copied(load_settings(options), options.source, options.target, told)
     if options.json:
         console.print_json({"rows": dict(copied.rows), "events": copied.events})
-        return OK
+        return
     total = sum(copied.rows.values())
     console.print(f"copied {total} rows of {len(copied.rows)} tables; the chain of {copied.events} events is whole")
     console.note("copy the file of the seal key to each host: GATEWAY_SEAL_KEY_FILE names it")
-    return OK
 
 
 def _print_revivals(revivals: Revivals, data_dir: str, console: Console) -> None:
@@ -216,7 +214,7 @@ def _changes(changes: tuple[Change, ...], revivals: Revivals) -> str:
     argument("--until", metavar="TIME", help="when the day ends, such as 2030-01-31T12:00:00Z; now"),
     has_json=True,
 )
-def _demo_data(options: argparse.Namespace, console: Console) -> int:
+def _demo_data(options: argparse.Namespace, console: Console) -> None:
     config = load_settings(options)
     if config.data_dir == ":memory:":
         raise SetupError("demo data goes into a folder: name a fresh one with --data-dir")
@@ -240,7 +238,6 @@ def _demo_data(options: argparse.Namespace, console: Console) -> int:
             f"{report.audit_events} audit events"
         )
         console.note(f"look at it with: gateway.pyz serve --data-dir {config.data_dir}")
-    return OK
 
 
 COMMANDS = (_backup, _restore, _copy, _demo_data)
