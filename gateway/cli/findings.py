@@ -95,29 +95,29 @@ _ALERTS = commands_of(
         after=_print_options,
     ),
 )
-_RESOLVED, _MARKED = (
-    commands_of("alerts", (*ALERT_OPERATIONS, *HARMLESS_OPERATIONS), _SUBJECT, row)[0]
-    for row in (
-        Row("resolve", "", "", fixed={"status": "resolved"}, flags=(Flag("note"),), note="{id} is {status}"),
-        Row(
-            "resolve",
-            "",
-            "",
-            operation="harmless.mark",
-            flags=(
-                Flag("note", "what was done, or why the request is harmless"),
-                Flag(
-                    "exception",
-                    "with --harmless, what passes from now on: none (default), text, key_agent, key or "
-                    "policy; or report, to report the rule",
-                    metavar="WHAT",
-                ),
-                expiry("until", "with --harmless: end of the exception, 30 days from now by default, 90 at most"),
+_RESOLVED, _MARKED = commands_of(
+    "alerts",
+    (*ALERT_OPERATIONS, *HARMLESS_OPERATIONS),
+    _SUBJECT,
+    Row("resolve", "", "", fixed={"status": "resolved"}, flags=(Flag("note"),), note="{id} is {status}"),
+    Row(
+        "resolve",
+        "",
+        "",
+        operation="harmless.mark",
+        flags=(
+            Flag("note", "what was done, or why the request is harmless"),
+            Flag(
+                "exception",
+                "with --harmless, what passes from now on: none (default), text, key_agent, key or "
+                "policy; or report, to report the rule",
+                metavar="WHAT",
             ),
-            needs_rules=True,
-            after=_print_marked,
+            expiry("until", "with --harmless: end of the exception, 30 days from now by default, 90 at most"),
         ),
-    )
+        needs_rules=True,
+        after=_print_marked,
+    ),
 )
 
 

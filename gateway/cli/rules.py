@@ -233,8 +233,8 @@ def _import_file(options: argparse.Namespace, console: Console) -> int:
         console.print(data.decode().rstrip("\n"))
     for note in done.notes:
         console.note(shown(note, 160))
-    for left in done.left_out:
-        console.note(f"left out: {left.rule}: {shown(left.reason, 160)}")
+    for rule, reason in done.left_out:
+        console.note(f"left out: {rule}: {shown(reason, 160)}")
     console.note(f"{len(done.rules)} rules imported, {len(done.left_out)} left out")
     return FOUND if done.left_out else OK
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+from contextlib import aclosing
 from dataclasses import dataclass
 from zipfile import ZipFile
 
@@ -213,17 +214,12 @@ def _health(options: argparse.Namespace, console: Console) -> int:
     url = options.url or f"http://{f'[{host}]' if ':' in host else host}:{config.port}"
 
     async def ask() -> int:
-        client, seconds = Client(), HEALTH_SECONDS
-        try:
+        seconds = HEALTH_SECONDS
+        async with aclosing(Client()) as client:
             terms = Terms(
-                connect_seconds=seconds,
-                first_byte_seconds=seconds,
-                total_seconds=seconds,
-                max_reply_bytes=HEALTH_BYTES,
+                connect_seconds=seconds, first_byte_seconds=seconds, total_seconds=seconds, max_reply_bytes=HEALTH_BYTES
             )
             return (await client.request("GET", url.rstrip("/") + "/api/v1/health", (), b"", terms)).status
-        finally:
-            await client.aclose()
 
     try:
         status = anyio.run(ask)
