@@ -29,7 +29,7 @@ from gateway.domain.principals import local
 from gateway.errors import SetupError
 from gateway.schema import encode
 from gateway.services import backup as backups
-from gateway.services.backup_revivals import Change, Revivals, opened
+from gateway.services.backup_revivals import Change, Revivals
 from gateway.services.database_copy import Copied, copy_database
 from gateway.services.demo_data import DemoData, DemoReport
 from gateway.settings import Settings
@@ -54,14 +54,7 @@ def _backup(options: argparse.Namespace, console: Console) -> int:
         raise SetupError(f"there is no database in {config.data_dir}, so there is nothing to back up")
 
     async def work(gateway: Gateway) -> int:
-        made = await backups.back_up(
-            gateway,
-            local("cli"),
-            options.file,
-            context(gateway),
-            log=gateway.log,
-            opener=partial(opened, clock=gateway.clock, ids=gateway.ids, log=gateway.log),
-        )
+        made = await backups.back_up(gateway, local("cli"), options.file, context(gateway), log=gateway.log)
         if options.json:
             written = {"file": made.path, "bytes": made.file_bytes, "sha256": made.sha256}
             about = {name: getattr(made.about, name) for name in ("version", "schema", "seq", "hash")}
@@ -125,7 +118,8 @@ def _restored(options: argparse.Namespace, config: Settings, path: str) -> backu
         force=options.force,
         revoke_newer=options.revoke_newer,
         clock=clock,
-        opener=partial(opened, clock=clock, ids=SystemIds(clock), log=make_log(config)),
+        ids=SystemIds(clock),
+        log=make_log(config),
     )
     return anyio.run(restore)
 

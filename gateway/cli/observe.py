@@ -27,7 +27,6 @@ def _print_posture(view: View, values: Values, options: argparse.Namespace, cons
 
 
 def _print_output(view: View, values: Values, options: argparse.Namespace, console: Console) -> None:
-    console.note(f"{view['id']} ({shown(view['name'])}) gets the next events")
     if view["secret"] is not None:
         console.note("the secret of its signatures is shown this once:")
         console.print(view["secret"])
@@ -152,6 +151,7 @@ _OUTPUTS = commands_of(
         "--name siem --kind webhook --target https://siem.example.com/events",
         flags=(Flag("name", "what it is called"), Flag("kind"), Flag("target"), *_OUTPUT_FIELDS),
         before=_READ_SECRET,
+        note="{id} ({name}) gets the next events",
         after=_print_output,
     ),
     Row(

@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Sequence
-from functools import partial
 
 from gateway.auth.passwords import make_password
 from gateway.cli.command import Console
@@ -35,8 +34,7 @@ def _password(values: Values, options: argparse.Namespace, console: Console) -> 
         raise InvalidRequest("the password on stdin is not UTF-8", param="password") from None
 
 
-def _print_password(done: str, view: View, values: Values, options: argparse.Namespace, console: Console) -> None:
-    console.note(done.format_map(view))
+def _print_password(view: View, values: Values, options: argparse.Namespace, console: Console) -> None:
     if not options.password:
         console.note("the password is shown this once:")
         console.print(str(values["password"]))
@@ -102,7 +100,8 @@ _USERS = commands_of(
         "--username alice --role operator",
         flags=(Flag("username", "what the user signs in with"), Flag("role"), _FROM_STDIN),
         before=_password,
-        after=partial(_print_password, "{id} ({username}, {role}) created"),
+        note="{id} ({username}, {role}) created",
+        after=_print_password,
     ),
     Row("list", "List the users.", "--json", columns=("id", "username", "role", "status", ("CREATED", "created_at"))),
     Row(
@@ -111,7 +110,8 @@ _USERS = commands_of(
         "alice --password-stdin < password.txt",
         flags=(_FROM_STDIN,),
         before=_password,
-        after=partial(_print_password, "{username} has a new password; all their sessions are ended"),
+        note="{username} has a new password; all their sessions are ended",
+        after=_print_password,
     ),
     Row(
         "disable",

@@ -70,7 +70,7 @@ class Row:
     name: the verb. example: what follows the verb in a line that works. operation: if its verb is another one.
     fixed: values that no flag sets. columns: of a list; a text is the name of a field, whose heading is the name.
     note: format of a line for a person, over the fields of the view. prints: the only field that goes to stdout.
-    subject, needs_rules: see `commands_of`. before: completes the values. after: prints the view instead.
+    subject, needs_rules: see `commands_of`. before: completes the values. after: prints what follows the note, or all.
     is_good: whether to exit with 0, else with 1.
     """
 
@@ -297,14 +297,14 @@ def _print_list(row: Row, views: list[View], options: argparse.Namespace, consol
 
 def _print_one(row: Row, view: View, values: Values, options: argparse.Namespace, console: Console) -> None:
     if options.json if row.has_json else not (row.note or row.after):
-        console.print_json(view)
-    elif row.after:
-        row.after(view, values, options, console)
-    elif row.note:
+        return console.print_json(view)
+    if row.note:
         texts = {name: shown(one) if isinstance(one, str) else one for name, one in view.items()}
         console.note(row.note.format_map(texts))
         if row.prints:
             console.print(str(view[row.prints]))
-    else:
+    if row.after:
+        row.after(view, values, options, console)
+    elif not row.note:
         for name, value in view.items():
             console.print(f"{name}: {as_text(value, limit=500)}")
