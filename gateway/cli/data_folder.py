@@ -92,7 +92,19 @@ def _restore(options: argparse.Namespace, console: Console) -> None:
         if config.has_server:
             folder = stack.enter_context(TemporaryDirectory(prefix=".restore_", dir=config.data_dir))
             path = f"{folder}/{compose.DATABASE}"
-        done = _restored(options, config, path)
+        clock = SystemClock()
+        restore = partial(
+            backups.restore,
+            local("cli"),
+            options.file,
+            path,
+            force=options.force,
+            revoke_newer=options.revoke_newer,
+            clock=clock,
+            ids=SystemIds(clock),
+            log=make_log(config),
+        )
+        done = anyio.run(restore)
         if config.has_server:
             server = str(config.database_url)
             _copied(config, f"sqlite:{path}", server)
@@ -105,23 +117,6 @@ def _restore(options: argparse.Namespace, console: Console) -> None:
     if done.aside:
         console.note(f"the database that was there is kept as {done.aside}")
     _print_revivals(done.revivals, config.data_dir, console)
-
-
-def _restored(options: argparse.Namespace, config: Settings, path: str) -> backups.Restored:
-    """Restore the backup into the SQLite database at `path`."""
-    clock = SystemClock()
-    restore = partial(
-        backups.restore,
-        local("cli"),
-        options.file,
-        path,
-        force=options.force,
-        revoke_newer=options.revoke_newer,
-        clock=clock,
-        ids=SystemIds(clock),
-        log=make_log(config),
-    )
-    return anyio.run(restore)
 
 
 def _copied(

@@ -243,14 +243,9 @@ def _values(row: Row, operation: Operation, options: argparse.Namespace) -> Valu
     values: Values = dict(row.fixed or {}) | ({"id": options.id} if row.subject else {})
     schemas, _ = _schemas(operation)
     for flag in row.flags:
-        typed = getattr(options, flag.field)
-        if typed is None:
-            continue
-        if flag.read is not None:
-            values[flag.field] = flag.read(typed)
-        else:
-            kind = None if operation.query else schemas[flag.field].get("type")
-            values[flag.field] = _value(typed, kind, flag.word)
+        kind = None if operation.query else schemas[flag.field].get("type")
+        if (typed := getattr(options, flag.field)) is not None:
+            values[flag.field] = flag.read(typed) if flag.read else _value(typed, kind, flag.word)
     return values
 
 
