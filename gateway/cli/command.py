@@ -51,8 +51,8 @@ class Console:
         self.err.flush()
 
 
-Run = Callable[[argparse.Namespace, Console], int]
-"""Gets the parsed options and returns the exit code."""
+Run = Callable[[argparse.Namespace, Console], int | None]
+"""Gets the parsed options and returns the exit code; None for one that ends with 0 or an error."""
 Declare = Callable[[argparse.ArgumentParser], object]
 """Adds one argument or several to the parser of a command."""
 

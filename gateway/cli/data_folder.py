@@ -29,7 +29,7 @@ from gateway.domain.principals import local
 from gateway.errors import SetupError
 from gateway.schema import encode
 from gateway.services import backup as backups
-from gateway.services.backup_revivals import Change, Revivals, opened
+from gateway.services.backup_revivals import Change, Revivals
 from gateway.services.database_copy import Copied, copy_database
 from gateway.services.demo_data import DemoData, DemoReport
 from gateway.settings import Settings
@@ -54,14 +54,7 @@ def _backup(options: argparse.Namespace, console: Console) -> int:
         raise SetupError(f"there is no database in {config.data_dir}, so there is nothing to back up")
 
     async def work(gateway: Gateway) -> int:
-        made = await backups.back_up(
-            gateway,
-            local("cli"),
-            options.file,
-            context(gateway),
-            log=gateway.log,
-            opener=partial(opened, clock=gateway.clock, ids=gateway.ids, log=gateway.log),
-        )
+        made = await backups.back_up(gateway, local("cli"), options.file, context(gateway), log=gateway.log)
         if options.json:
             written = {"file": made.path, "bytes": made.file_bytes, "sha256": made.sha256}
             about = {name: getattr(made.about, name) for name in ("version", "schema", "seq", "hash")}
@@ -87,7 +80,7 @@ def _backup(options: argparse.Namespace, console: Console) -> int:
     ),
     has_json=True,
 )
-def _restore(options: argparse.Namespace, console: Console) -> int:
+def _restore(options: argparse.Namespace, console: Console) -> None:
     config = load_settings(options)
     if config.data_dir == ":memory:":
         raise SetupError("there is nothing to restore to in :memory:, name a folder with --data-dir")
@@ -99,7 +92,19 @@ def _restore(options: argparse.Namespace, console: Console) -> int:
         if config.has_server:
             folder = stack.enter_context(TemporaryDirectory(prefix=".restore_", dir=config.data_dir))
             path = f"{folder}/{compose.DATABASE}"
-        done = _restored(options, config, path)
+        clock = SystemClock()
+        restore = partial(
+            backups.restore,
+            local("cli"),
+            options.file,
+            path,
+            force=options.force,
+            revoke_newer=options.revoke_newer,
+            clock=clock,
+            ids=SystemIds(clock),
+            log=make_log(config),
+        )
+        done = anyio.run(restore)
         if config.has_server:
             server = str(config.database_url)
             _copied(config, f"sqlite:{path}", server)
@@ -107,28 +112,11 @@ def _restore(options: argparse.Namespace, console: Console) -> int:
     if options.json:
         about = {"database": done.path, "events": done.events, "replaced": done.aside}
         console.print_json(about | {"revived": done.revivals.shown()})
-        return OK
+        return
     console.print(f"restored to {done.path}: {done.events} audit events, the chain is whole")
     if done.aside:
         console.note(f"the database that was there is kept as {done.aside}")
     _print_revivals(done.revivals, config.data_dir, console)
-    return OK
-
-
-def _restored(options: argparse.Namespace, config: Settings, path: str) -> backups.Restored:
-    """Restore the backup into the SQLite database at `path`."""
-    clock = SystemClock()
-    restore = partial(
-        backups.restore,
-        local("cli"),
-        options.file,
-        path,
-        force=options.force,
-        revoke_newer=options.revoke_newer,
-        clock=clock,
-        opener=partial(opened, clock=clock, ids=SystemIds(clock), log=make_log(config)),
-    )
-    return anyio.run(restore)
 
 
 def _copied(
@@ -158,18 +146,17 @@ def _copied(
     argument("--to", dest="target", required=True, metavar="ADDRESS", help="of an empty database"),
     has_json=True,
 )
-def _copy(options: argparse.Namespace, console: Console) -> int:
+def _copy(options: argparse.Namespace, console: Console) -> None:
     def told(name: str, rows: int) -> None:
         console.note(f"{name}: {rows} rows")
 
     copied = _copied(load_settings(options), options.source, options.target, told)
     if options.json:
         console.print_json({"rows": dict(copied.rows), "events": copied.events})
-        return OK
+        return
     total = sum(copied.rows.values())
     console.print(f"copied {total} rows of {len(copied.rows)} tables; the chain of {copied.events} events is whole")
     console.note("copy the file of the seal key to each host: GATEWAY_SEAL_KEY_FILE names it")
-    return OK
 
 
 def _print_revivals(revivals: Revivals, data_dir: str, console: Console) -> None:
@@ -216,7 +203,7 @@ def _changes(changes: tuple[Change, ...], revivals: Revivals) -> str:
     argument("--until", metavar="TIME", help="when the day ends, such as 2030-01-31T12:00:00Z; now"),
     has_json=True,
 )
-def _demo_data(options: argparse.Namespace, console: Console) -> int:
+def _demo_data(options: argparse.Namespace, console: Console) -> None:
     config = load_settings(options)
     if config.data_dir == ":memory:":
         raise SetupError("demo data goes into a folder: name a fresh one with --data-dir")
@@ -240,7 +227,6 @@ def _demo_data(options: argparse.Namespace, console: Console) -> int:
             f"{report.audit_events} audit events"
         )
         console.note(f"look at it with: gateway.pyz serve --data-dir {config.data_dir}")
-    return OK
 
 
 COMMANDS = (_backup, _restore, _copy, _demo_data)

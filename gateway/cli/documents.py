@@ -88,7 +88,7 @@ def _read(path: str) -> bytes:
     argument("--request-id", metavar="ID", help="only events of a request (req_…)"),
     argument("--output", metavar="FILE", help="file to write, readable only by its owner (stdout)"),
 )
-def _audit_export(options: argparse.Namespace, console: Console) -> int:
+def _audit_export(options: argparse.Namespace, console: Console) -> None:
     _need_database(options)
     wanted = AuditFilter(
         **{name: getattr(options, name) for name in ("source", "action", "actor", "search")},
@@ -97,15 +97,14 @@ def _audit_export(options: argparse.Namespace, console: Console) -> int:
         request_id=read_request_id(options.request_id, param="--request-id") if options.request_id else None,
     )
 
-    async def work(gateway: Gateway) -> int:
+    async def work(gateway: Gateway) -> None:
         form = ExportFormat(options.format)
         pieces = await export(gateway.store, gateway.audit, local("cli"), wanted, form, context(gateway))
         with _output(options, console) as out:
             async for piece in pieces:
                 out.write(piece.decode())
-        return OK
 
-    return with_gateway(options, work)
+    with_gateway(options, work)
 
 
 @command(
@@ -118,7 +117,7 @@ def _audit_export(options: argparse.Namespace, console: Console) -> int:
     argument("--until", metavar="AGE|DATE", help="end of the period (now)"),
     argument("--output", metavar="FILE", help="file to write, readable only by its owner (stdout)"),
 )
-def _report(options: argparse.Namespace, console: Console) -> int:
+def _report(options: argparse.Namespace, console: Console) -> None:
     wanted = NewReport(
         type=ReportType(options.type),
         format=ReportFormat(options.format),
@@ -132,14 +131,13 @@ def _report(options: argparse.Namespace, console: Console) -> int:
         console.err.write(f"\r{wanted.type.value} [{bar}] {done} of {total}" + ("\n" if done == total else ""))
         console.err.flush()
 
-    async def work(gateway: Gateway) -> int:
+    async def work(gateway: Gateway) -> None:
         progress = draw if console.err.isatty() else None
         made = await gateway.reports.make(local("cli"), wanted, context(gateway), progress=progress)
         with _output(options, console, f"{made.report.id}: {made.report.document_bytes} bytes ") as out:
             out.write(made.document)
-        return OK
 
-    return with_gateway(options, work)
+    with_gateway(options, work)
 
 
 @command(
@@ -150,17 +148,16 @@ def _report(options: argparse.Namespace, console: Console) -> int:
     argument("--format", choices=[ReportFormat.HTML.value, ReportFormat.JSON.value], default=ReportFormat.HTML.value),
     argument("--output", metavar="FILE", help="file to write, readable only by its owner (stdout)"),
 )
-def _evidence(options: argparse.Namespace, console: Console) -> int:
+def _evidence(options: argparse.Namespace, console: Console) -> None:
     _need_database(options)
 
-    async def work(gateway: Gateway) -> int:
+    async def work(gateway: Gateway) -> None:
         form = ReportFormat(options.format)
         document = await gateway.evidence.write(local("cli"), options.id, form, context(gateway))
         with _output(options, console) as out:
             out.write(document)
-        return OK
 
-    return with_gateway(options, work)
+    with_gateway(options, work)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import argparse
 
-from gateway.cli.command import FOUND, OK, Command, Console, argument, shown
+from gateway.cli.command import Command, Console, argument, shown
 from gateway.cli.resource import Flag, Row, Values, View, commands_of, expiry
 from gateway.domain.paging import DEFAULT_LIMIT
 from gateway.errors import InvalidRequest
@@ -19,27 +19,22 @@ def _default_scope(values: Values, options: argparse.Namespace, console: Console
     values.setdefault("scope", "all" if options.request_id else "active")
 
 
-def _print_stopped(view: View, values: Values, options: argparse.Namespace, console: Console) -> int:
+def _print_stopped(view: View, values: Values, options: argparse.Namespace, console: Console) -> None:
     for one in view["acts"]:
         console.print(f"{one['act']}: {'done' if one['done'] else 'NOT DONE: ' + shown(one['why'], 300)}")
-    return OK if all(one["done"] for one in view["acts"]) else FOUND
 
 
-def _print_marked(view: View, values: Values, options: argparse.Namespace, console: Console) -> int:
+def _print_marked(view: View, values: Values, options: argparse.Namespace, console: Console) -> None:
     for alert in view["alerts"]:
         who = f"agent {alert['agent'] or '-'}, key {alert['key_prefix'] or '-'}"
         console.note(f"{alert['id']}: {alert['title']}, {who}: false_positive")
     console.note(view["says"])
     for id in view["acceptances"]:
         console.print(id)
-    return OK
 
 
-def _print_options(view: View, values: Values, options: argparse.Namespace, console: Console) -> int:
+def _print_options(view: View, values: Values, options: argparse.Namespace, console: Console) -> None:
     """Print what each exception would let through, one line each."""
-    if options.json:
-        console.print_json(view)
-        return OK
     for one in view["options"]:
         lets, suite = one["lets_through"], one["suite"]
         told = one["unavailable"] or f"{one['covers']}: {', '.join(one['rules'])}. {one['new_verdict']['says']}"
@@ -51,7 +46,6 @@ def _print_options(view: View, values: Values, options: argparse.Namespace, cons
         if suite:
             told += f" Suite: {suite['lost']} of {suite['found']} attacks would pass."
         console.print(f"{one['exception']}: {shown(told, 600)}")
-    return OK
 
 
 _ALERTS = commands_of(
@@ -62,7 +56,6 @@ _ALERTS = commands_of(
         "list",
         "List alerts, newest first; by default the active ones.",
         "--severity critical --since 24h",
-        operation="alerts.find",
         flags=(
             *map(Flag, ("status", "severity", "source")),
             Flag("scope", "which (active; all with --request-id)"),
@@ -82,7 +75,6 @@ _ALERTS = commands_of(
         "set",
         "Change the state of an alert, assign it, or add a note.",
         "alr_01J0000000000000000000000 --status resolved --note 'Prompt was changed.'",
-        operation="alerts.change",
         flags=(
             Flag("status", "acknowledged, investigating, resolved, false_positive, …", metavar="STATUS"),
             Flag("note", "why; the resolution of an alert that this closes"),
@@ -103,41 +95,33 @@ _ALERTS = commands_of(
         after=_print_options,
     ),
 )
-_RESOLVED, _MARKED = (
-    commands_of("alerts", (*ALERT_OPERATIONS, *HARMLESS_OPERATIONS), _SUBJECT, row)[0]
-    for row in (
-        Row(
-            "resolve",
-            "",
-            "",
-            operation="alerts.change",
-            fixed={"status": "resolved"},
-            flags=(Flag("note"),),
-            note="{id} is {status}",
-        ),
-        Row(
-            "resolve",
-            "",
-            "",
-            operation="harmless.mark",
-            flags=(
-                Flag("note", "what was done, or why the request is harmless"),
-                Flag(
-                    "exception",
-                    "with --harmless, what passes from now on: none (default), text, key_agent, key or "
-                    "policy; or report, to report the rule",
-                    metavar="WHAT",
-                ),
-                expiry("until", "with --harmless: end of the exception, 30 days from now by default, 90 at most"),
+_RESOLVED, _MARKED = commands_of(
+    "alerts",
+    (*ALERT_OPERATIONS, *HARMLESS_OPERATIONS),
+    _SUBJECT,
+    Row("resolve", "", "", fixed={"status": "resolved"}, flags=(Flag("note"),), note="{id} is {status}"),
+    Row(
+        "resolve",
+        "",
+        "",
+        operation="harmless.mark",
+        flags=(
+            Flag("note", "what was done, or why the request is harmless"),
+            Flag(
+                "exception",
+                "with --harmless, what passes from now on: none (default), text, key_agent, key or "
+                "policy; or report, to report the rule",
+                metavar="WHAT",
             ),
-            needs_rules=True,
-            after=_print_marked,
+            expiry("until", "with --harmless: end of the exception, 30 days from now by default, 90 at most"),
         ),
-    )
+        needs_rules=True,
+        after=_print_marked,
+    ),
 )
 
 
-def _resolve(options: argparse.Namespace, console: Console) -> int:
+def _resolve(options: argparse.Namespace, console: Console) -> int | None:
     if not options.harmless and (options.exception or options.until):
         raise InvalidRequest("--exception and --until go with --harmless.", param="--harmless")
     return (_MARKED if options.harmless else _RESOLVED).run(options, console)
@@ -183,6 +167,7 @@ _INCIDENTS = commands_of(
             Flag("reason", "why, for the access list and the audit log"),
         ),
         after=_print_stopped,
+        is_good=lambda view: all(one["done"] for one in view["acts"]),
     ),
 )
 
@@ -194,7 +179,6 @@ _ACCEPTANCES = commands_of(
         "list",
         "List the risk acceptances, newest first.",
         "--json",
-        operation="risk_acceptances.list",
         columns=(
             *("id", "scope", "rule"),
             (
@@ -209,7 +193,6 @@ _ACCEPTANCES = commands_of(
         "create",
         "Accept what a rule finds, temporarily: it stays visible but adds nothing to scores.",
         "--scope rule --rule override-prior-orders --until 30d --reason 'test data'",
-        operation="risk_acceptances.create",
         flags=(
             Flag("scope", "finding, rule_agent, rule_key, rule_policy or rule"),
             Flag("rule", "id of the rule"),
@@ -228,19 +211,9 @@ _ACCEPTANCES = commands_of(
         needs_rules=True,
     ),
     Row(
-        "approve",
-        "Put a proposed risk acceptance in force.",
-        "ra_01J…",
-        operation="risk_acceptances.approve",
-        note="{id} ({rule}) is in force until {until}",
+        "approve", "Put a proposed risk acceptance in force.", "ra_01J…", note="{id} ({rule}) is in force until {until}"
     ),
-    Row(
-        "revoke",
-        "Revoke a risk acceptance, or decline a proposal.",
-        "ra_01J…",
-        operation="risk_acceptances.revoke",
-        note="{id} ({rule}) is {status}",
-    ),
+    Row("revoke", "Revoke a risk acceptance, or decline a proposal.", "ra_01J…", note="{id} ({rule}) is {status}"),
 )
 
 COMMANDS = (*_ALERTS, _RESOLVE, *_INCIDENTS, *_ACCEPTANCES)

@@ -22,20 +22,15 @@ _MOST_TRIES = 60
 _HARMLESS = "Release notes: nothing to see here."
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A rule that was not imported, and why."""
-
-    rule: str
-    reason: str
-
-
 @dataclass(slots=True)
 class Imported:
-    """What became of a file: rules as they stand in a rule file, rules left out, and what of others was changed."""
+    """What became of a file: rules as they stand in a rule file, rules left out, and what of others was changed.
+
+    left_out: the rule and the reason.
+    """
 
     rules: list[dict[str, Any]] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
+    left_out: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -63,7 +58,7 @@ def import_rules(document: Mapping[str, Any], *, taken: Collection[str] = ()) ->
                 raise PatternError("another rule has this id")
             rule = _rule(entry, name, done.notes)
         except PatternError as error:
-            done.left_out.append(LeftOut(name or f"rules[{place}]", str(error)))
+            done.left_out.append((name or f"rules[{place}]", str(error)))
             continue
         seen.add(name)
         done.rules.append(rule)

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from gateway import __version__
 from gateway.bundle import NativeReport, build_id
-from gateway.cli.command import FAILED, Command, Console, shown
+from gateway.cli.command import FAILED, OK, Command, Console, shown
 from gateway.errors import GatewayError
 from gateway.spelling import hint
 
@@ -94,9 +94,9 @@ def run(options: argparse.Namespace, native: NativeReport) -> int:
     gc.set_threshold(50_000, 20, 20)
     gc.enable()
     try:
-        code: int = options.run(options, console)
+        code: int | None = options.run(options, console)
         sys.stdout.flush()
-        return code
+        return code or OK
     except GatewayError as error:
         console.note(f"gateway: {error.message}")
     except KeyboardInterrupt:

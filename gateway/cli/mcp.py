@@ -13,7 +13,6 @@ from gateway import compose
 from gateway.app import Gateway
 from gateway.cli.command import (
     CLOSING_SECONDS,
-    OK,
     Console,
     command,
     end_process_after,
@@ -35,7 +34,7 @@ _HELD_BYTES = 128 * 1024 * 1024
 
 
 @command("mcp", "Serve MCP over stdio to an assistant on this host.", "")
-def _mcp(options: argparse.Namespace, console: Console) -> int:
+def _mcp(options: argparse.Namespace, console: Console) -> None:
     """Serve MCP on stdin and stdout until the input ends or a signal comes. Queued answers are still written."""
     config = load_settings(options)
 
@@ -57,7 +56,6 @@ def _mcp(options: argparse.Namespace, console: Console) -> int:
                 group.cancel_scope.cancel()
 
     anyio.run(run)
-    return OK
 
 
 class McpPort:

@@ -3,7 +3,7 @@
 import argparse
 from functools import partial
 
-from gateway.cli.command import FOUND, OK, Console, shown
+from gateway.cli.command import Console, shown
 from gateway.cli.resource import Flag, Row, Values, View, as_text, commands_of
 from gateway.cli.upstream import TRUE_OR_FALSE, read_secret
 from gateway.domain.paging import DEFAULT_LIMIT
@@ -18,29 +18,22 @@ _UNTIL = Flag("until", "at or before: a time, a date, or an age such as 1h", met
 _LIMIT = Flag("limit", f"most to list ({DEFAULT_LIMIT})")
 
 
-def _print_posture(view: View, values: Values, options: argparse.Namespace, console: Console) -> int:
-    if options.json:
-        console.print_json(view)
-        return OK
+def _print_posture(view: View, values: Values, options: argparse.Namespace, console: Console) -> None:
     score = view["posture_score"]
     console.print(f"posture: {'unknown, run `trust-audit`' if score is None else f'{score} of 100'}")
     console.print(f"threat: {view['threat_score']} of 100")
     for part in view["threat"]:
         console.print(f"  {part['name'].replace('_', ' ')}: {part['points']:g} of at most {part['limit']}")
-    return OK
 
 
-def _print_output(view: View, values: Values, options: argparse.Namespace, console: Console) -> int:
-    console.note(f"{view['id']} ({shown(view['name'])}) gets the next events")
+def _print_output(view: View, values: Values, options: argparse.Namespace, console: Console) -> None:
     if view["secret"] is not None:
         console.note("the secret of its signatures is shown this once:")
         console.print(view["secret"])
-    return OK
 
 
-def _print_test(view: View, values: Values, options: argparse.Namespace, console: Console) -> int:
+def _print_test(view: View, values: Values, options: argparse.Namespace, console: Console) -> None:
     console.print("the test event arrived" if view["ok"] else f"it did not arrive: {shown(view['reason'] or '', 300)}")
-    return OK if view["ok"] else FOUND
 
 
 _TRAFFIC = commands_of(
@@ -80,7 +73,6 @@ _AGENTS = commands_of(
         "list",
         "List the agents, newest first, with their last 24 hours.",
         "--risk high",
-        operation="agents.find",
         flags=(*map(Flag, ("status", "source", "risk")), Flag("search", "text in name, owner, role or tags"), _LIMIT),
         columns=(
             *("id", "name", "status", "risk", ("REQUESTS", "requests_24h"), ("BLOCKS", "blocks_24h"), "owner"),
@@ -100,7 +92,6 @@ _AGENTS = commands_of(
         "update",
         "Change an agent; `--status blocked` refuses its requests.",
         "agt_01J… --status blocked",
-        operation="agents.change",
         flags=(Flag("status"), *_WORDS),
         note="{id} ({name}) is {status}",
     ),
@@ -124,7 +115,6 @@ _SETTINGS = commands_of(
         "set",
         "Change a setting at run time, in every process of the data folder.",
         "--retention-audit-days 730",
-        operation="settings.change",
         flags=(
             *(Flag(f"retention_{what}_days") for what in ("traffic", "alerts", "audit")),
             Flag("reset", "settings that return to what the operator started with, comma-separated"),
@@ -150,7 +140,6 @@ _OUTPUTS = commands_of(
         "list",
         "List the event outputs: what they sent, what waits and what was dropped.",
         "--json",
-        operation="event_outputs.list",
         columns=(
             *("id", "name", "kind", "target", "min_severity", "enabled", "waiting", "sent", "failed", "dropped"),
             ("LAST ERROR", lambda view: as_text(view["last_error"], limit=60)),
@@ -160,16 +149,15 @@ _OUTPUTS = commands_of(
         "add",
         "Add an output; it begins with the next event.",
         "--name siem --kind webhook --target https://siem.example.com/events",
-        operation="event_outputs.create",
         flags=(Flag("name", "what it is called"), Flag("kind"), Flag("target"), *_OUTPUT_FIELDS),
         before=_READ_SECRET,
+        note="{id} ({name}) gets the next events",
         after=_print_output,
     ),
     Row(
         "update",
         "Change an output.",
         "out_01J… --min-severity high",
-        operation="event_outputs.change",
         flags=(
             *(Flag("name", "new name"), Flag("target"), *_OUTPUT_FIELDS),
             Flag("enabled", "false stops it for now", **TRUE_OR_FALSE),
@@ -177,8 +165,14 @@ _OUTPUTS = commands_of(
         note="{id} ({name}) is changed",
         before=_READ_SECRET,
     ),
-    Row("remove", "Remove an output.", "out_01J…", "event_outputs.remove", note="{id} ({name}) is removed"),
-    Row("test", "Send a test event; exit 1 if it is lost.", "out_01J…", "event_outputs.test", after=_print_test),
+    Row("remove", "Remove an output.", "out_01J…", note="{id} ({name}) is removed"),
+    Row(
+        "test",
+        "Send a test event; exit 1 if it is lost.",
+        "out_01J…",
+        after=_print_test,
+        is_good=lambda view: bool(view["ok"]),
+    ),
     needs_rules=True,
 )
 

@@ -2,10 +2,9 @@
 
 import argparse
 from collections.abc import Sequence
-from functools import partial
 
 from gateway.auth.passwords import make_password
-from gateway.cli.command import OK, Console
+from gateway.cli.command import Console
 from gateway.cli.resource import Flag, Row, Values, View, as_text, commands_of, expiry
 from gateway.clock import SystemClock, SystemIds
 from gateway.domain.access_list import EntryType
@@ -35,12 +34,10 @@ def _password(values: Values, options: argparse.Namespace, console: Console) -> 
         raise InvalidRequest("the password on stdin is not UTF-8", param="password") from None
 
 
-def _print_password(done: str, view: View, values: Values, options: argparse.Namespace, console: Console) -> int:
-    console.note(done.format_map(view))
+def _print_password(view: View, values: Values, options: argparse.Namespace, console: Console) -> None:
     if not options.password:
         console.note("the password is shown this once:")
         console.print(str(values["password"]))
-    return OK
 
 
 def _read_actions(texts: Sequence[str]) -> dict[str, str]:
@@ -103,25 +100,27 @@ _USERS = commands_of(
         "--username alice --role operator",
         flags=(Flag("username", "what the user signs in with"), Flag("role"), _FROM_STDIN),
         before=_password,
-        after=partial(_print_password, "{id} ({username}, {role}) created"),
+        note="{id} ({username}, {role}) created",
+        after=_print_password,
     ),
     Row("list", "List the users.", "--json", columns=("id", "username", "role", "status", ("CREATED", "created_at"))),
     Row(
         "passwd",
         "Set a new password for a user and end all their sessions.",
         "alice --password-stdin < password.txt",
-        operation="users.change",
         flags=(_FROM_STDIN,),
         before=_password,
-        after=partial(_print_password, "{username} has a new password; all their sessions are ended"),
+        note="{username} has a new password; all their sessions are ended",
+        after=_print_password,
     ),
-    *(
-        Row(verb, summary, "alice", "users.change", fixed={"disabled": disabled}, note="{username} is {status}")
-        for verb, summary, disabled in (
-            ("disable", "Disable a user and end all their sessions.", True),
-            ("enable", "Enable a user again.", False),
-        )
+    Row(
+        "disable",
+        "Disable a user and end all their sessions.",
+        "alice",
+        fixed={"disabled": True},
+        note="{username} is {status}",
     ),
+    Row("enable", "Enable a user again.", "alice", fixed={"disabled": False}, note="{username} is {status}"),
 )
 
 _ACCESS = commands_of(
@@ -204,7 +203,6 @@ _POLICIES = commands_of(
         "update",
         "Change a policy; it applies to its keys from their next request.",
         "lab --block-score 80",
-        operation="policies.change",
         flags=(Flag("name", "new name"), *_POLICY_FIELDS),
         note="{id} ({name}) has version {version}",
     ),

@@ -19,7 +19,6 @@ _PART = re.compile(
     r"|(?P<wide>\\x\{(?P<code>[0-9A-Fa-f]{1,6})\})|(?P<escape>\\.)|(?P<plain>.)",
     re.DOTALL,
 )
-_MARKED = "(?P<secret>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ def translate(source: str, *, secret: int | None = None, not_at_secret: Iterable
         wanted = (1 if groups == 1 else 0) if secret is None else secret
         if wanted > groups:
             raise PatternError(f"has no group {wanted}")
-        unwanted = "".join(f"(?!{_bounded(parse(_spelled(one)), 64)})" for one in not_at_secret)
+        unwanted = "".join(f"(?!{_Writer(64, 0, '').flagged(parse(_spelled(one)))})" for one in not_at_secret)
         for bound in _BOUNDS:
             said = _Writer(bound, wanted, unwanted)
             pattern = said.flagged(tree)
@@ -56,10 +55,6 @@ def translate(source: str, *, secret: int | None = None, not_at_secret: Iterable
     except (re.error, OverflowError, RecursionError, ValueError) as error:
         raise PatternError(f"not a regex that can be written otherwise: {error}") from error
     raise PatternError(f"may match more than {LONGEST_MATCH_CHARS} characters")
-
-
-def _bounded(tree: Any, bound: int) -> str:
-    return _Writer(bound, 0, "").flagged(tree)
 
 
 class _Writer:
@@ -73,8 +68,7 @@ class _Writer:
 
     def flagged(self, tree: Any) -> str:
         """Return the whole regex with the flags it was parsed with."""
-        letters = "".join(letter for flag, letter in ((re.I, "i"), (re.M, "m"), (re.S, "s")) if tree.state.flags & flag)
-        said = self.items(tree)
+        letters, said = _letters(tree.state.flags), self.items(tree)
         if not self._secret and self._unwanted:
             said = self._unwanted + f"(?:{said})"
         return f"(?{letters}:{said})" if letters else said
@@ -94,16 +88,19 @@ class _Writer:
             return "(?:" + "|".join(map(self.items, arg[1])) + ")"
         if op is ops.SUBPATTERN:
             number, on, off, body = arg
-            letters = "".join(letter for flag, letter in ((re.I, "i"), (re.M, "m"), (re.S, "s")) if on & flag)
-            said = self.items(body)
+            letters, said = _letters(on), self.items(body)
             said = f"(?{letters}:{said})" if letters else said
             if number is not None and number == self._secret:
-                return f"{_MARKED}{self._unwanted}{said})"
+                return f"(?P<secret>{self._unwanted}{said})"
             return said if letters else f"(?:{said})"
         if op is ops.AT and arg is ops.AT_END:
             # Of Go's, $ is the very end of the text.
             return r"\Z"
         return unparse([(op, arg)])
+
+
+def _letters(flags: int) -> str:
+    return "".join(letter for flag, letter in ((re.I, "i"), (re.M, "m"), (re.S, "s")) if flags & flag)
 
 
 def _spelled(source: str) -> str:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, cast
 
 from gateway.app import Gateway
-from gateway.cli.command import OK, Command, Console, context, shown, table, with_gateway
+from gateway.cli.command import FOUND, OK, Command, Console, context, shown, table, with_gateway
 from gateway.clock import SystemClock
 from gateway.domain.paging import Page
 from gateway.domain.principals import local
@@ -28,6 +28,11 @@ View = dict[str, Any]
 Cell = str | Callable[[View], str]
 """The field whose value a column shows, or a function from the encoded view to its text."""
 
+_VERBS = {
+    **{"list": "find", "add": "create"},
+    **dict.fromkeys(("update", "set", "resolve", "passwd", "enable", "disable"), "change"),
+}
+"""The verb of an operation, where the command of it has another."""
 _DIGITS = re.compile("[0-9]{1,18}")
 _DECIMAL = re.compile("[0-9]{1,18}(?:\\.[0-9]{0,18})?|\\.[0-9]{1,18}")
 
@@ -62,11 +67,11 @@ class Flag:
 class Row:
     """One command of a noun, and the operation it calls.
 
-    name: the verb. example: what follows the verb in a line that works. operation: if its name is not noun and verb.
+    name: the verb. example: what follows the verb in a line that works. operation: if its verb is another one.
     fixed: values that no flag sets. columns: of a list; a text is the name of a field, whose heading is the name.
     note: format of a line for a person, over the fields of the view. prints: the only field that goes to stdout.
-    subject, needs_rules: see `commands_of`. before: completes the values. after: replaces the output and returns the
-    exit code.
+    subject, needs_rules: see `commands_of`. before: completes the values. after: prints what follows the note, or all.
+    is_good: whether to exit with 0, else with 1.
     """
 
     name: str
@@ -82,7 +87,8 @@ class Row:
     subject: str = ""
     needs_rules: bool = False
     before: Callable[[Values, argparse.Namespace, Console], None] | None = None
-    after: Callable[[View, Values, argparse.Namespace, Console], int] | None = None
+    after: Callable[[View, Values, argparse.Namespace, Console], None] | None = None
+    is_good: Callable[[View], bool] = lambda view: True
 
 
 def expiry(field: str, help: str, name: str = "", *, required: bool | None = None) -> Flag:
@@ -103,9 +109,11 @@ def commands_of(
     shield or the settings; all others work while the rule file is broken.
     """
     by_name = {one.name: one for one in operations}
+    resource = operations[0].name.partition(".")[0]
     commands = []
     for row in rows:
-        operation = by_name[row.operation or f"{noun}.{row.name}"]
+        wanted = row.operation or f"{resource}.{row.name}"
+        operation = by_name.get(wanted) or by_name[f"{resource}.{_VERBS[row.name]}"]
         has_subject = "{id}" in operation.route[1]
         row = replace(
             row,
@@ -168,7 +176,9 @@ def _run(row: Row, operation: Operation, options: argparse.Namespace, console: C
         with _naming(row.flags):
             given = await call(gateway, who, command, about)
         if not isinstance(given, Page):
-            return (row.after or partial(_print_one, row))(write(given), values, options, console)
+            view = write(given)
+            _print_one(row, view, values, options, console)
+            return OK if row.is_good(view) else FOUND
         items = [*given.items]
         is_whole = not any(flag.field == "limit" for flag in row.flags)
         while is_whole and given.next is not None:
@@ -233,14 +243,9 @@ def _values(row: Row, operation: Operation, options: argparse.Namespace) -> Valu
     values: Values = dict(row.fixed or {}) | ({"id": options.id} if row.subject else {})
     schemas, _ = _schemas(operation)
     for flag in row.flags:
-        typed = getattr(options, flag.field)
-        if typed is None:
-            continue
-        if flag.read is not None:
-            values[flag.field] = flag.read(typed)
-        else:
-            kind = None if operation.query else schemas[flag.field].get("type")
-            values[flag.field] = _value(typed, kind, flag.word)
+        kind = None if operation.query else schemas[flag.field].get("type")
+        if (typed := getattr(options, flag.field)) is not None:
+            values[flag.field] = flag.read(typed) if flag.read else _value(typed, kind, flag.word)
     return values
 
 
@@ -285,15 +290,16 @@ def _print_list(row: Row, views: list[View], options: argparse.Namespace, consol
     console.print(table(rows, tuple(heading for heading, _ in columns)))
 
 
-def _print_one(row: Row, view: View, values: Values, options: argparse.Namespace, console: Console) -> int:
-    if options.json if row.has_json else not row.note:
-        console.print_json(view)
-    elif row.note:
+def _print_one(row: Row, view: View, values: Values, options: argparse.Namespace, console: Console) -> None:
+    if options.json if row.has_json else not (row.note or row.after):
+        return console.print_json(view)
+    if row.note:
         texts = {name: shown(one) if isinstance(one, str) else one for name, one in view.items()}
         console.note(row.note.format_map(texts))
         if row.prints:
             console.print(str(view[row.prints]))
-    else:
+    if row.after:
+        row.after(view, values, options, console)
+    elif not row.note:
         for name, value in view.items():
             console.print(f"{name}: {as_text(value, limit=500)}")
-    return OK

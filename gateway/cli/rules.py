@@ -46,17 +46,16 @@ Outcome = dict[str, Any]
 @command(
     "rules check", "Check a rule file; an error names the rule, the field and the reason.", "my.json", _FILE, _EXTRA
 )
-def _check(options: argparse.Namespace, console: Console) -> int:
+def _check(options: argparse.Namespace, console: Console) -> None:
     settings = load_settings(options)
     scanner = compose.load_shield(options.file or settings.rules, settings.rules_extra)
     local = f", {scanner.local_count} of them local" if settings.rules_extra else ""
     categories = {rule.category for rule in scanner.rules}
     console.print(f"ok: {len(scanner.rules)} rules in {len(categories)} categories{local}, SHA-256 {scanner.digest}")
-    return OK
 
 
 @command("rules list", "List the rules.", "--json", _FILE, _EXTRA, has_json=True)
-def _list_rules(options: argparse.Namespace, console: Console) -> int:
+def _list_rules(options: argparse.Namespace, console: Console) -> None:
     settings = load_settings(options)
     rules = _shield(options, settings).rules
     if options.json:
@@ -67,10 +66,9 @@ def _list_rules(options: argparse.Namespace, console: Console) -> int:
                 for rule in rules
             ]
         )
-        return OK
+        return
     rows = [(rule.id, rule.category, rule.severity.value, shown(rule.description)) for rule in rules]
     console.print(table(rows, ("RULE", "CATEGORY", "SEVERITY", "DESCRIPTION")))
-    return OK
 
 
 @command(
@@ -235,8 +233,8 @@ def _import_file(options: argparse.Namespace, console: Console) -> int:
         console.print(data.decode().rstrip("\n"))
     for note in done.notes:
         console.note(shown(note, 160))
-    for left in done.left_out:
-        console.note(f"left out: {left.rule}: {shown(left.reason, 160)}")
+    for rule, reason in done.left_out:
+        console.note(f"left out: {rule}: {shown(reason, 160)}")
     console.note(f"{len(done.rules)} rules imported, {len(done.left_out)} left out")
     return FOUND if done.left_out else OK
 

@@ -23,19 +23,18 @@ _SHOWN_CHARS = 120
     argument("--in-use", action="store_true", help="the rules of the settings, with the extra ones"),
     argument("--rules-extra", metavar="FILES", help="with --in-use: rule files or folders to add, comma-separated"),
 )
-def _export(options: argparse.Namespace, console: Console) -> int:
+def _export(options: argparse.Namespace, console: Console) -> None:
     if options.in_use:
         data = shield_in_use(options, load_settings(options)).source
     else:
         data = data_files.read(RULES_FILE)
     if not options.output:
         console.print(data.decode().rstrip("\n"))
-        return OK
+        return
     try:
         Path(options.output).write_bytes(data)
     except OSError as error:
         raise SetupError(f"{shown(options.output)} cannot be written: {error.strerror or error}") from error
-    return OK
 
 
 @command(

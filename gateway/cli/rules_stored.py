@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.app import Gateway, Lasting
-from gateway.cli.command import OK, Console, argument, command, context, shown, table, with_gateway
+from gateway.cli.command import Console, argument, command, context, shown, table, with_gateway
 from gateway.domain.local_rules import LocalRule
 from gateway.domain.principals import local
 from gateway.errors import Conflict, InvalidRequest, SetupError
@@ -25,10 +25,10 @@ _ID = argument("id", metavar="ID", help="id of the rule, such as local:code-name
     _REASON,
     argument("--replace", action="store_true", help="store a new version of a rule that is there already"),
 )
-def _add(options: argparse.Namespace, console: Console) -> int:
+def _add(options: argparse.Namespace, console: Console) -> None:
     rules = _read(options.file, console)
 
-    async def work(gateway: Gateway) -> int:
+    async def work(gateway: Gateway) -> None:
         service, who, about = gateway.local_rules, local("cli"), context(gateway)
         there = {one.id for one in await service.list()}
         for rule in rules:
@@ -41,9 +41,8 @@ def _add(options: argparse.Namespace, console: Console) -> int:
             except (InvalidRequest, Conflict) as error:
                 raise SetupError(f"{shown(name)}: {error.message}") from error
             console.note(f"stored {stored.id}, version {stored.version}")
-        return OK
 
-    return with_gateway(options, work)
+    with_gateway(options, work)
 
 
 @command(
@@ -53,26 +52,25 @@ def _add(options: argparse.Namespace, console: Console) -> int:
     _ID,
     _REASON,
 )
-def _remove(options: argparse.Namespace, console: Console) -> int:
+def _remove(options: argparse.Namespace, console: Console) -> None:
     async def work(lasting: Lasting) -> LocalRule:
         wanted = RemoveRule(id=options.id, reason=options.reason)
         return await _service(lasting).remove(local("cli"), wanted, context(lasting))  # type: ignore[arg-type]
 
     console.note(f"removed {with_gateway(options, work, needs_rules=False).id}")
-    return OK
 
 
 @command(
     "rules history", "List the versions of a rule of your own, newest first.", "local:code-names", _ID, has_json=True
 )
-def _history(options: argparse.Namespace, console: Console) -> int:
+def _history(options: argparse.Namespace, console: Console) -> None:
     async def work(lasting: Lasting) -> tuple[LocalRule, ...]:
         return await _service(lasting).history(options.id)
 
     versions = with_gateway(options, work, needs_rules=False)
     if options.json:
         console.print_json([encode(one) for one in versions])
-        return OK
+        return
     rows = [
         (
             str(one.version),
@@ -84,7 +82,6 @@ def _history(options: argparse.Namespace, console: Console) -> int:
         for one in versions
     ]
     console.print(table(rows, ("VERSION", "CHANGED AT", "BY", "REMOVED", "REASON")))
-    return OK
 
 
 def _service(lasting: Lasting) -> LocalRules:

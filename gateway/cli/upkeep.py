@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+from contextlib import aclosing
 from dataclasses import dataclass
 from zipfile import ZipFile
 
@@ -64,7 +65,7 @@ class Finding:
 
 
 @command("version", "Show the version and the identity of this copy.", "--json", has_json=True)
-def _version(options: argparse.Namespace, console: Console) -> int:
+def _version(options: argparse.Namespace, console: Console) -> None:
     about = {
         "version": __version__,
         "build": bundle.build_id(),
@@ -78,7 +79,6 @@ def _version(options: argparse.Namespace, console: Console) -> int:
         console.print(f"gateway {__version__} (build {bundle.build_id()})")
         console.print(f"archive SHA-256: {about['archive_sha256'] or 'none, this runs from a folder'}")
         console.print(f"Python {about['python']}, matcher: {about['matcher']}")
-    return OK
 
 
 @command("doctor", "Check this copy and this host, and say what to fix.", "", has_json=True)
@@ -214,17 +214,12 @@ def _health(options: argparse.Namespace, console: Console) -> int:
     url = options.url or f"http://{f'[{host}]' if ':' in host else host}:{config.port}"
 
     async def ask() -> int:
-        client, seconds = Client(), HEALTH_SECONDS
-        try:
+        seconds = HEALTH_SECONDS
+        async with aclosing(Client()) as client:
             terms = Terms(
-                connect_seconds=seconds,
-                first_byte_seconds=seconds,
-                total_seconds=seconds,
-                max_reply_bytes=HEALTH_BYTES,
+                connect_seconds=seconds, first_byte_seconds=seconds, total_seconds=seconds, max_reply_bytes=HEALTH_BYTES
             )
             return (await client.request("GET", url.rstrip("/") + "/api/v1/health", (), b"", terms)).status
-        finally:
-            await client.aclose()
 
     try:
         status = anyio.run(ask)
@@ -245,19 +240,17 @@ def _health(options: argparse.Namespace, console: Console) -> int:
     "start/quickstart",
     argument("page", nargs="?", help="such as start/quickstart"),
 )
-def _docs(options: argparse.Namespace, console: Console) -> int:
+def _docs(options: argparse.Namespace, console: Console) -> None:
     if options.page:
         console.out.write(manual.read(options.page))
-        return OK
+        return
     rows = [(name.removesuffix(".md"), markdown.title(manual.read(name))) for name in manual.names()]
     console.print(table(rows, ("PAGE", "TITLE")))
-    return OK
 
 
 @command("openapi", "Print the OpenAPI document.", "> openapi.json")
-def _openapi(options: argparse.Namespace, console: Console) -> int:
+def _openapi(options: argparse.Namespace, console: Console) -> None:
     console.print_json(document(DESCRIBED_OPERATIONS, load_settings(options)))
-    return OK
 
 
 @command(

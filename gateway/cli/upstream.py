@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from gateway.cli.command import FOUND, OK, Console, argument, shown
+from gateway.cli.command import Console, argument, shown
 from gateway.cli.resource import Flag, Row, Values, View, as_text, commands_of, expiry
 from gateway.domain.providers import MAX_KEY_BYTES
 from gateway.errors import InvalidRequest
@@ -29,28 +29,24 @@ def read_secret(field: str, values: Values, options: argparse.Namespace, console
             raise InvalidRequest(f"{word} must be env:NAME, file:/PATH, cred:NAME, none, or - for stdin", param=word)
 
 
-def _print_test(view: View, values: Values, options: argparse.Namespace, console: Console) -> int:
-    if options.json:
-        console.print_json(view)
-    elif view["ok"]:
+def _print_test(view: View, values: Values, options: argparse.Namespace, console: Console) -> None:
+    if view["ok"]:
         models = shown(", ".join(view["models"]), 200) or "it lists no models"
         console.print(f"{options.id} answers in {view['latency_ms']:.0f} ms: {models}")
     else:
         console.print(f"{options.id}: {shown(view['error'] or '', 300)}")
-    return OK if view["ok"] else FOUND
 
 
 def _limit(view: View) -> str:
     return f"{view['effective_limit']:g} {view['unit']} a {view['window']}"
 
 
-def _print_limit(view: View, values: Values, options: argparse.Namespace, console: Console) -> int:
+def _print_limit(view: View, values: Values, options: argparse.Namespace, console: Console) -> None:
     until = f" until {view['override']['until']}" if view["override"] else ""
     console.note(f"{view['id']}: {_limit(view)}{until}")
-    return OK
 
 
-def _override(options: argparse.Namespace, console: Console) -> int:
+def _override(options: argparse.Namespace, console: Console) -> int | None:
     if options.end:
         return _END.run(options, console)
     if None in (options.limit, options.until, options.reason):
@@ -90,7 +86,6 @@ _PROVIDERS = commands_of(
         "add",
         "Add a provider of models; a running gateway uses it for the next prompt.",
         "--name lab --base-url https://lab.example/v1 --api-key env:GATEWAY_PROVIDER_LAB",
-        operation="providers.create",
         flags=(Flag("name", "what it is called"), Flag("type"), *_PROVIDER_FIELDS),
         note="{name} answers from the next prompt on:",
         prints="id",
@@ -101,7 +96,6 @@ _PROVIDERS = commands_of(
         "update",
         "Change a provider.",
         "openai --models 'gpt-*,o3' --priority 10",
-        operation="providers.change",
         flags=(Flag("name", "new name"), *_PROVIDER_FIELDS),
         note="{id} ({name}) is changed",
         has_json=True,
@@ -113,7 +107,6 @@ _PROVIDERS = commands_of(
             verb,
             f"{verb.capitalize()} a provider.",
             "openai",
-            operation="providers.change",
             fixed={"enabled": verb == "enable"},
             note=f"{{id}} ({{name}}) is {verb}d",
             has_json=True,
@@ -126,6 +119,7 @@ _PROVIDERS = commands_of(
         "openai",
         has_json=True,
         after=_print_test,
+        is_good=lambda view: bool(view["ok"]),
     ),
     needs_rules=True,
 )
@@ -164,7 +158,6 @@ _BUDGETS = commands_of(
         "update",
         "Change a budget; what was spent stays spent.",
         "bud_01J… --limit 40",
-        operation="budgets.change",
         flags=(
             Flag("limit", "new limit, in the unit"),
             Flag("soft_pct", "percentage of the limit at which to warn"),

@@ -8,19 +8,20 @@ import json
 import os
 import zlib
 from dataclasses import dataclass
+from functools import partial
 from tempfile import TemporaryDirectory
 from typing import cast
 
 from anyio import to_thread
 
 from gateway import __version__
-from gateway.clock import Clock
+from gateway.clock import Clock, Ids
 from gateway.domain.audit import ChainHead, ChainReport
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import SetupError
 from gateway.log import Log
 from gateway.services.backup_file import DATABASE, FORMAT, About, pack, sha256, unpack
-from gateway.services.backup_revivals import Opener, Revivals, present_in, settle
+from gateway.services.backup_revivals import Opener, Revivals, opened, present_in, settle
 from gateway.services.core import Core
 from gateway.services.database_copy import copy_to_file
 from gateway.store import database_file
@@ -53,12 +54,10 @@ class Restored:
     revivals: Revivals
 
 
-async def back_up(
-    core: Core, principal: Principal, path: str, context: RequestContext, *, log: Log, opener: Opener
-) -> BackedUp:
+async def back_up(core: Core, principal: Principal, path: str, context: RequestContext, *, log: Log) -> BackedUp:
     """Write a backup of the database of `core` as it is now to the new file `path` (0600).
 
-    The audit event is committed first, so that the backup holds it. opener: opens the copy that is verified.
+    The audit event is committed first, so that the backup holds it.
 
     Raises:
         SetupError: the file exists or cannot be written, or the copy is damaged. No partial file is left.
@@ -77,7 +76,7 @@ async def back_up(
                 await copy_to_file(store.db, copy, clock=core.clock, log=log)
             else:
                 await to_thread.run_sync(cast(SqliteDatabase, store.db).copy_to, copy)
-            found = await _inspect(copy, opener)
+            found = await _inspect(copy, partial(opened, clock=core.clock, ids=core.ids, log=log))
             digest, size = await to_thread.run_sync(sha256, copy)
             about = About(
                 format=FORMAT,
@@ -106,7 +105,8 @@ async def restore(
     force: bool,
     revoke_newer: bool,
     clock: Clock,
-    opener: Opener,
+    ids: Ids,
+    log: Log,
 ) -> Restored:
     """Verify the backup in the file `backup`, then put its database at the path `database`.
 
@@ -118,6 +118,7 @@ async def restore(
         SetupError: the file is damaged or no backup, its chain is broken, a newer program made it, a gateway has the
             database open, or a database exists and `force` is not set. Nothing was changed.
     """
+    opener = partial(opened, clock=clock, ids=ids, log=log)
     try:
         _refuse_to_replace(database, force=force)
         with _scratch(database) as folder:

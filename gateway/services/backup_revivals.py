@@ -228,7 +228,7 @@ def _show(name: str, value: object) -> str:
 
 @asynccontextmanager
 async def opened(path: str, *, clock: Clock, ids: Ids, log: Log) -> AsyncGenerator[Core]:
-    """Open a database and its audit log, and close them whatever happens. The `Opener` of a command."""
+    """Open a database and its audit log, and close them whatever happens."""
     store = await open_store(path, clock=clock, ids=ids, log=log)
     try:
         yield Core(store, clock, ids)

@@ -29,7 +29,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tu
         out, err = io.StringIO(newline=""), Terminal() if terminal else io.StringIO()
         console = Console(out, err, io.BytesIO(), NativeReport("python", None, ()))
         options = _parser().parse_args([*words, "--data-dir", str(tmp_path / "data")])
-        code = options.run(options, console)
+        code = options.run(options, console) or 0
         return code, out.getvalue(), err.getvalue()
 
     return run
