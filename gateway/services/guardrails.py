@@ -9,8 +9,8 @@ from gateway.domain.risk_acceptances import Source
 from gateway.errors import BodyTooLarge, UpstreamUnavailable
 from gateway.guardrails.contract import Asked, Judged
 from gateway.llm.base import ChatRequest, LeafKind, Leaves, Prompt, Reply
-from gateway.llm.dialect import Dialect
 from gateway.llm.joined import digest_of
+from gateway.llm.openai import OpenAiDialect
 from gateway.offload import ThreadOffload
 from gateway.services.captures import Captures
 from gateway.services.chat_policy import ChatPolicy, Scanned
@@ -23,7 +23,7 @@ class Guardrails:
     """The shield for the callers of `gateway.guardrails`."""
 
     scans: Scans
-    dialect: Dialect
+    dialect: OpenAiDialect
 
     def __post_init__(self) -> None:
         self._offload = ThreadOffload()
