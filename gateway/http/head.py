@@ -1,12 +1,7 @@
-"""From raw bytes to the head of one request: a fast path for plain heads, a strict guard before h11 for all others.
+"""From raw bytes to the head of one request: a strict guard over the raw lines, and then h11, which is the authority.
 
-Theory of operation. One anchored regular expression accepts only heads about which no two readers can disagree:
-HTTP/1.1, origin form, tokens, visible ASCII, one Host, no repeated field, digits as Content-Length, nothing that
-changes the framing. Everything else passes a guard over the raw lines and is then parsed by h11, which is the
-authority. The guard refuses what h11 0.16 repairs without a word: Content-Length beside Transfer-Encoding, equal
-repeated lengths, bare LF, folded lines, HTTP/1.2 and later, an empty Host, control bytes, heads of any size.
-
-The property that tests hold: what the fast path accepts, h11 accepts with the same method, target and headers.
+The guard refuses what h11 0.16 repairs without a word: Content-Length beside Transfer-Encoding, equal repeated lengths,
+bare LF, folded lines, HTTP/1.2 and later, an empty Host, control bytes, heads of any size.
 """
 
 import re
@@ -18,11 +13,6 @@ from gateway.http.messages import Headers, HttpError, Limits
 from gateway.http.target import check_host, split_absolute, split_target
 
 _TOKEN = rb"[-!#$%&'*+.^_`|~0-9A-Za-z]"
-_FAST_HEAD = re.compile(
-    rb"(GET|POST|HEAD|PUT|DELETE|PATCH|OPTIONS) (/[!-~]*+) HTTP/1\.1\r\n"
-    rb"((?:" + _TOKEN + rb"++:[ \t]*+[!-~][ -~]*+\r\n){1,40}+)\r\n"
-)
-_FAST_BYTES = 8_192
 _REQUEST_LINE = re.compile(rb"(" + _TOKEN + rb"+) ([!-~]+) HTTP/([0-9])\.([0-9])")
 _FIELD_LINE = re.compile(rb"(" + _TOKEN + rb"+):([\t -~\x80-\xff]*)")
 _TOKENS = re.compile(rb"[ \t]*" + _TOKEN + rb"+[ \t]*(?:,[ \t]*" + _TOKEN + rb"+[ \t]*)*")
@@ -35,10 +25,6 @@ _LENGTH_DIGITS = 20
 _SINGLE = frozenset(
     b"authorization content-length content-type cookie date expect from host if-modified-since if-range"
     b" if-unmodified-since max-forwards origin proxy-authorization range referer transfer-encoding user-agent".split()
-)
-# What changes framing or the life of the connection is read by the slow path alone.
-_NEVER_FAST = frozenset(
-    {"transfer-encoding", "expect", "upgrade", "te", "trailer", "proxy-connection", "http2-settings"}
 )
 
 
@@ -71,51 +57,13 @@ def parse_head(
     Raises:
         HttpError: 400, 414, 417, 421, 431, 501 or 505; the rest of the connection cannot be read.
     """
-    if seen_bytes == 0:
-        head = _fast_head(data, limits, allowed_hosts)
-        if head is not None:
-            return head
     start = 2 if data.startswith(b"\r\n") else 0  # RFC 9112 section 2.2: one empty line before a request is ignored
     end = data.find(b"\r\n\r\n", max(start, seen_bytes - 3))
     if end < 0:
         _check_partial(data, start, limits, seen_bytes)
         return None
     _check_sizes(data, start, end, limits)
-    if seen_bytes:
-        head = _fast_head(data, limits, allowed_hosts)
-        if head is not None:
-            return head
-    return _strict_head(data[start:end], end + 4, allowed_hosts)
-
-
-def _fast_head(data: bytes, limits: Limits, allowed_hosts: frozenset[str] | None) -> Head | None:
-    """Return the head if it is plain, None if it needs the slow path for whatever reason."""
-    found = _FAST_HEAD.match(data)
-    if found is None:
-        return None
-    size_bytes = found.end()
-    if size_bytes > _FAST_BYTES or size_bytes > limits.line_bytes or size_bytes > limits.head_bytes:
-        return None
-    lines = found[3].decode("ascii").split("\r\n")
-    lines.pop()
-    if len(lines) > limits.header_count:
-        return None
-    fields: dict[str, str] = {}
-    for line in lines:
-        name, _, value = line.partition(":")
-        fields[name.lower()] = value.strip()
-    if len(fields) != len(lines) or not _NEVER_FAST.isdisjoint(fields):
-        return None
-    host = fields.get("host")
-    if host is None:
-        return None
-    connection, length = fields.get("connection", "keep-alive"), fields.get("content-length", "0")
-    if connection not in ("keep-alive", "close") or len(length) > 9 or not length.isdigit():
-        return None
-    check_host(host, allowed_hosts)
-    path, query = split_target(found[2].decode("ascii"))
-    method, is_last = found[1].decode("ascii"), connection == "close"
-    return Head(method, path, query, Headers(fields), size_bytes, int(length), is_last)
+    return _read_head(data[start:end], end + 4, allowed_hosts)
 
 
 def _check_partial(data: bytes, start: int, limits: Limits, seen_bytes: int) -> None:
@@ -138,7 +86,7 @@ def _check_sizes(data: bytes, start: int, end: int, limits: Limits) -> None:
         raise _head_too_large()
 
 
-def _strict_head(raw: bytes, size_bytes: int, allowed_hosts: frozenset[str] | None) -> Head:
+def _read_head(raw: bytes, size_bytes: int, allowed_hosts: frozenset[str] | None) -> Head:
     """Guard the lines of `raw` (without the empty line), let h11 parse them and decide the framing."""
     first, *lines = raw.split(b"\r\n")
     found = _REQUEST_LINE.fullmatch(first)

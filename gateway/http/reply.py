@@ -1,7 +1,6 @@
-"""Read one reply of an upstream: a fast path for plain heads, a guard before h11 for all others. Pure.
+"""Read one reply of an upstream: a guard over the lines of its head, and then h11. Pure.
 
-A reply about whose length two readers could disagree, or that ends early, is no reply: BadReply. The property that
-tests hold: what the fast path accepts, h11 accepts with the same status and headers.
+A reply about whose length two readers could disagree, or that ends early, is no reply: BadReply.
 """
 
 import re
@@ -21,12 +20,6 @@ _INTERIM_REPLIES = 16
 _GZIP_MEMBERS = 16
 _OVER_LIMIT = "the reply is over the limit"
 _SINGLE = frozenset({b"content-length", b"transfer-encoding", b"content-encoding"})
-_STATUS = rb"HTTP/1\.1 ([2-5][0-9][0-9])(?: [ -~]*+)?\r\n"
-_NAME = rb"[-!#$%&'*+.^_`|~0-9A-Za-z]++"
-_VALUE = rb":[ \t]*+(?:[!-~][ -~]*+)?\r\n"
-_FAST_HEAD = re.compile(_STATUS + rb"((?:" + _NAME + _VALUE + rb"){0,60}+)\r\n")
-_FIELD = re.compile(r"([^:]+):[ \t]*([^\r]*)\r\n")
-_FRAMING = ("content-length", "transfer-encoding", "connection", "content-encoding")
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [\t -~\x80-\xff]*)?")
 
 
@@ -174,43 +167,13 @@ def _parse_head(data: bytes, seen_bytes: int) -> _ReplyHead | None:
         if len(data) > _HEAD_BYTES or not data.startswith(b"HTTP/1."[: len(data)]):
             raise BadReply("the head of the reply is malformed or too large", was_sent=True)
         return None
-    head = _fast_head(data)
-    if head is None:
-        try:
-            head = _strict_head(data[:end], end + 4)
-        except (HttpError, h11.RemoteProtocolError) as error:
-            raise BadReply("the head of the reply is malformed", was_sent=True) from error
-    return head
+    try:
+        return _read_head(data[:end], end + 4)
+    except (HttpError, h11.RemoteProtocolError) as error:
+        raise BadReply("the head of the reply is malformed", was_sent=True) from error
 
 
-def _fast_head(data: bytes) -> _ReplyHead | None:
-    """Return the head if it is plain, None if it needs the slow path for whatever reason."""
-    found = _FAST_HEAD.match(data)
-    if found is None:
-        return None
-    headers = tuple((name.lower(), value.rstrip()) for name, value in _FIELD.findall(found[2].decode("ascii")))
-    fields = dict(headers)
-    if len(fields) != len(headers) and any([one for one, _ in headers].count(name) > 1 for name in _FRAMING):
-        return None
-    length, coding, connection = map(fields.get, ("content-length", "transfer-encoding", "connection"))
-    if length is not None and (coding is not None or not length.isdigit() or len(length) > 15):
-        return None
-    if coding is not None and coding != "chunked":
-        return None
-    if connection is not None and connection not in ("keep-alive", "close"):
-        return None
-    return _ReplyHead(
-        int(found[1]),
-        headers,
-        found.end(),
-        body_bytes=None if length is None else int(length),
-        is_chunked=coding is not None,
-        is_last=connection == "close",
-        content_coding=fields.get("content-encoding", ""),
-    )
-
-
-def _strict_head(raw: bytes, size_bytes: int) -> _ReplyHead:
+def _read_head(raw: bytes, size_bytes: int) -> _ReplyHead:
     """Guard the lines of `raw`, let h11 parse them and decide the framing."""
     first, *lines = raw.split(b"\r\n", _HEADER_COUNT + 1)
     found = _STATUS_LINE.fullmatch(first)

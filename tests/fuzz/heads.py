@@ -1,28 +1,13 @@
-"""Heads made at random, mostly good, and what must hold of each: whatever the fast path takes, h11 reads as the same.
+"""Heads made at random, mostly good, and how h11 reads them."""
 
-A million, over all cores:
-
-    python tests/fuzz/heads.py --heads 1000000
-"""
-
-import argparse
-import os
 import random
-import sys
-from multiprocessing import Pool
-from pathlib import Path
 
 import h11
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from gateway.http import head as head_module
 from gateway.http.head import Head
-from gateway.http.messages import HttpError, Limits
+from gateway.http.messages import Limits
 
 LIMITS = Limits()
-BATCH = 10_000
 
 METHODS = [b"GET", b"POST", b"HEAD", b"PUT", b"DELETE", b"PATCH", b"OPTIONS", b"CONNECT", b"TRACE", b"get", b"FOO"]
 TARGETS = [
@@ -148,51 +133,13 @@ def assert_same(head: Head, raw: bytes) -> None:
     target = request.target.decode()
     assert target.startswith("/")
     assert head.query == target.partition("?")[2]
-    assert list(head.headers.items()) == [(name.decode(), value.decode()) for name, value in request.headers]
-    assert head.body_bytes is not None
+    fields: dict[str, str] = {}
+    for raw_name, raw_value in request.headers:
+        name, value = raw_name.decode(), raw_value.decode("latin-1")
+        fields[name] = f"{fields[name]}, {value}" if name in fields else value
+    assert dict(head.headers.items()) == fields
+    if head.body_bytes is None:
+        return  # chunked
     if len(raw) - head.size_bytes >= head.body_bytes:
         assert raw[head.size_bytes : head.size_bytes + head.body_bytes] == body
         assert head.is_last == is_last
-
-
-def check_fast_path(seed: int, heads: int) -> int:
-    """Compare `heads` heads made from `seed`, and return how many the fast path took.
-
-    Raises:
-        AssertionError: one was read in two ways.
-    """
-    random_ = random.Random(seed)
-    accepted = 0
-    for _ in range(heads):
-        raw = make_head(random_)
-        try:
-            head = head_module._fast_head(raw, LIMITS, None)
-        except HttpError:
-            continue
-        if head is not None:
-            accepted += 1
-            try:
-                assert_same(head, raw)
-            except AssertionError as error:
-                raise AssertionError(f"read in two ways: {raw!r}") from error
-    return accepted
-
-
-def _check_batch(seed: int) -> int:
-    return check_fast_path(seed, BATCH)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Compare the fast path of request heads with h11.")
-    parser.add_argument("--heads", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    batches = -(-options.heads // BATCH)
-    with Pool(os.cpu_count()) as pool:
-        accepted = sum(pool.imap_unordered(_check_batch, range(options.seed, options.seed + batches)))
-    print(f"{batches * BATCH:,} heads, {accepted:,} of them on the fast path: each the same as h11 reads it")
-    assert accepted > batches * BATCH // 6, "the fast path took too few heads for this to mean anything"
-
-
-if __name__ == "__main__":
-    main()
