@@ -8,7 +8,8 @@ CEF is the Common Event Format: one line with a header of seven fields and an ex
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from gateway import __version__
 from gateway.domain.event_outputs import EventSeverity, OutEvent, OutputFormat
@@ -55,11 +56,8 @@ _MAPPED = ("id", "timestamp", "title", "description", "request_id")
 
 def webhook_body(event: OutEvent, form: OutputFormat) -> bytes:
     """Return the payload. JSON has type, timestamp and data. An event that is too long goes without its details."""
-    if form is not OutputFormat.JSON:
-        return _line(event, form, WEBHOOK_BYTES)
-    body = {"type": event.type, "timestamp": write_time(event.occurred_at), "data": dict(event.data)}
-    raw = write_json(body)
-    return raw if len(raw) <= WEBHOOK_BYTES else write_json(body | {"data": _brief(event.data)})
+    about = {"type": event.type, "timestamp": write_time(event.occurred_at)}
+    return _line(event, form, WEBHOOK_BYTES, lambda one: write_json(about | {"data": dict(one.data)}))
 
 
 def syslog_message(event: OutEvent, form: OutputFormat, *, host: str) -> bytes:
@@ -68,20 +66,16 @@ def syslog_message(event: OutEvent, form: OutputFormat, *, host: str) -> bytes:
     fields = (("id", event.id), ("type", event.type), ("severity", event.severity.value))
     known = " ".join(f'{name}="{_param(value)}"' for name, value in fields)
     head += f" gateway - {_token(event.type.partition('.')[2] or event.type, 32)} [gateway@32473 {known}] "
-    if form is not OutputFormat.JSON:
-        return head.encode("ascii", "replace") + _ascii(_line(event, form, SYSLOG_BYTES), form)
-    message = head + json.dumps(event.data, separators=(",", ":"))
-    if len(message) > SYSLOG_BYTES:
-        message = head + json.dumps(_brief(event.data), separators=(",", ":"))
-    return message.encode("ascii", "replace")
+    max_bytes = SYSLOG_BYTES - len(head) if form is OutputFormat.JSON else SYSLOG_BYTES
+    line = _line(event, form, max_bytes, lambda one: _ascii(one.data))
+    return head.encode("ascii", "replace") + (_ascii(json.loads(line)) if form is OutputFormat.OCSF else line)
 
 
 def file_line(event: OutEvent, form: OutputFormat) -> bytes:
-    """Return the event as one line of a file."""
-    if form is not OutputFormat.JSON:
-        return _line(event, form, LINE_BYTES) + b"\n"
-    whole = {"id": event.id, "type": event.type, "severity": event.severity.value}
-    return write_json(whole | {"timestamp": write_time(event.occurred_at), "data": dict(event.data)}) + b"\n"
+    """Return the event as one line of a file. JSON has all details, however long."""
+    about = {"id": event.id, "type": event.type, "severity": event.severity.value}
+    about["timestamp"] = write_time(event.occurred_at)
+    return _line(event, form, LINE_BYTES, lambda _: write_json(about | {"data": dict(event.data)})) + b"\n"
 
 
 def ocsf(event: OutEvent) -> dict[str, object]:
@@ -174,21 +168,23 @@ def cef(event: OutEvent) -> str:
     return f"CEF:0|{'|'.join(parts)}|{extension}"
 
 
-def _line(event: OutEvent, form: OutputFormat, max_bytes: int) -> bytes:
-    """Return the event as one line of a schema. An event that is too long goes without its details."""
-
-    def write(one: OutEvent) -> bytes:
-        return write_json(ocsf(one)) if form is OutputFormat.OCSF else cef(one).encode()
-
+def _line(event: OutEvent, form: OutputFormat, max_bytes: int, as_json: Callable[[OutEvent], bytes]) -> bytes:
+    """Return the event as one line of its form. An event that is too long goes without its details."""
+    write = {OutputFormat.JSON: as_json, OutputFormat.OCSF: _as_ocsf, OutputFormat.CEF: _as_cef}[form]
     line = write(event)
-    if len(line) <= max_bytes:
-        return line
-    return write(OutEvent(event.id, event.type, event.severity, event.occurred_at, _brief(event.data)))
+    return line if len(line) <= max_bytes else write(replace(event, data=_brief(event.data)))
 
 
-def _ascii(line: bytes, form: OutputFormat) -> bytes:
-    """Return a line for syslog: JSON in ASCII, CEF in UTF-8, as its standard says."""
-    return line if form is OutputFormat.CEF else json.dumps(json.loads(line), separators=(",", ":")).encode()
+def _as_ocsf(event: OutEvent) -> bytes:
+    return write_json(ocsf(event))
+
+
+def _as_cef(event: OutEvent) -> bytes:
+    return cef(event).encode()
+
+
+def _ascii(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
 
 
 def _given(**fields: object) -> dict[str, object]:

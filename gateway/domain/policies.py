@@ -206,12 +206,8 @@ def with_unscannable(result: ScanResult, parts: tuple[UnscannedPart, ...], polic
         category="encoding",
         severity=severity,
         description="A picture, sound or file that the shield cannot read.",
-        matched="",
-        confidence=1.0,
         score=share,
         count=len(parts),
-        start=0,
-        end=0,
         view=f"unread:{','.join(sorted({part.kind for part in parts}))}",
         place=parts[0].place,
     )

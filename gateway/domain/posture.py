@@ -8,7 +8,6 @@ part that counts events approaches its limit as ``1 - 2 ** -(sum / half)``, wher
 the limit. So many events of one kind cannot hide the absence of another kind.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -164,22 +163,3 @@ class PosturePoint:
     occurred_at: int
     threat_score: int
     posture_score: int | None
-
-
-def trust_audit(
-    run_id: str, checks: Sequence[Check], *, occurred_at: int, started_by: str, settings_of: str
-) -> TrustAudit:
-    """Return the run with these `checks`."""
-    counts = Counter(check.status for check in checks)
-    return TrustAudit(
-        id=run_id,
-        occurred_at=occurred_at,
-        started_by=started_by,
-        settings_of=settings_of,
-        score=posture_score(checks),
-        passed=counts[CheckStatus.PASS],
-        warned=counts[CheckStatus.WARN],
-        failed=counts[CheckStatus.FAIL],
-        skipped=counts[CheckStatus.NOT_APPLICABLE],
-        checks=tuple(checks),
-    )

@@ -53,6 +53,11 @@ def warns(is_bad: Callable[[Facts], bool], problem: str, good: str) -> Callable[
     return lambda facts: warned(problem) if is_bad(facts) else passed(good)
 
 
+def exposed(facts: Facts, good: str, on_loopback: Finding, problem: str) -> Finding:
+    """Pass with `good`; without it, fail with `problem` unless only loopback is served."""
+    return passed(good) if good else on_loopback if facts.is_loopback else failed(problem)
+
+
 def trusted_proxies(facts: Facts) -> Finding:
     """Check which proxies may name the client."""
     if not facts.trusted_proxies:

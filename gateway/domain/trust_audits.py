@@ -17,27 +17,20 @@ from gateway.domain.trust_audit_facts import Facts
 from gateway.shield.detections import Severity
 
 _FUNCTIONS: dict[str, Callable[[Facts], Finding]] = {
-    "exposure-tls": lambda facts: (
-        passed(f"HTTPS is served on {facts.host}")
-        if facts.has_tls
-        else graded(
-            f"only loopback is served ({facts.host})" if facts.is_loopback else f"HTTP on {facts.host}",
-            fails=not facts.is_loopback,
-        )
+    "exposure-tls": lambda facts: checks.exposed(
+        facts,
+        f"HTTPS is served on {facts.host}" if facts.has_tls else "",
+        passed(f"only loopback is served ({facts.host})"),
+        f"HTTP on {facts.host}",
     ),
-    "exposure-rbac": lambda facts: (
-        passed("users sign in")
-        if facts.rbac_enabled
-        else warned("off; only loopback is served")
-        if facts.is_loopback
-        else failed(f"off, on {facts.host}")
+    "exposure-rbac": lambda facts: checks.exposed(
+        facts,
+        "users sign in" if facts.rbac_enabled else "",
+        warned("off; only loopback is served"),
+        f"off, on {facts.host}",
     ),
-    "exposure-hosts": lambda facts: (
-        passed(", ".join(facts.allowed_hosts))
-        if facts.allowed_hosts
-        else skipped("only loopback is served")
-        if facts.is_loopback
-        else failed("any Host header is served")
+    "exposure-hosts": lambda facts: checks.exposed(
+        facts, ", ".join(facts.allowed_hosts), skipped("only loopback is served"), "any Host header is served"
     ),
     "exposure-proxies": checks.trusted_proxies,
     "process-root": checks.warns(

@@ -11,7 +11,6 @@ from gateway.domain.principals import ROLE_PERMISSIONS, Principal, Role, scopes_
 from gateway.errors import Conflict, InvalidRequest
 from gateway.schema import Bounds
 
-MAX_USERNAME_CHARS = 64
 MIN_PASSWORD_CHARS = 8
 # At most four bytes a character, so that the whole password is hashed.
 MAX_PASSWORD_CHARS = 256
@@ -19,7 +18,6 @@ USERNAME_PATTERN = "[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}"
 SESSION_MS = 12 * 3_600_000
 SESSION_IDLE_MS = 60 * 60_000
 MAX_SESSION_LIMIT = 500
-_USERNAME = re.compile(USERNAME_PATTERN, re.ASCII)
 _COMMON_PASSWORDS = "gateway/domain/common-passwords.txt"
 _PASSWORD_SUFFIX = re.compile(r"[0-9!]{1,4}\Z")
 
@@ -111,16 +109,6 @@ class SignedIn:
 
     session: Session
     user: User
-
-
-def check_username(text: str) -> str:
-    """Return `text` if it is a valid user name. Raises InvalidRequest otherwise."""
-    if _USERNAME.fullmatch(text) is None:
-        raise InvalidRequest(
-            f"username must be 1 to {MAX_USERNAME_CHARS} letters, digits or ._@+- and begin with a letter or digit.",
-            param="username",
-        )
-    return text
 
 
 def is_common_password(password: str) -> bool:

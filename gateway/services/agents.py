@@ -74,6 +74,7 @@ class Agents(Resource[AgentRecord]):
     """The inventory of agents. `AgentDiscovery` records what they do."""
 
     noun, nouns = "agent", "agents"
+    name_field = "name"
     most = MAX_AGENTS
     audited = ("name", "owner", "role", "model", "tools", "tags", "blocked_at", "retired_at")
 

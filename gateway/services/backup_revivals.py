@@ -5,9 +5,10 @@ by the restore, so the operator must see it, and can choose to keep the newer st
 """
 
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Generic, TypeVar
 
 import anyio
@@ -176,25 +177,21 @@ def _compare(backup: Present, present: Present | None, now_at: int, *, keep_out:
     """Find keys and users with access in the backup whose record differs in the present database."""
     if present is None:
         return Revivals(is_known=False)
-    keys = tuple(
-        Revival(key, now, changes)
-        for key in backup.keys.values()
-        if key.status(now_at) == "active"
-        and (now := present.keys.get(key.id)) is not None
-        and (changes := _key_changes(key, now, now_at))
-    )
-    users = tuple(
-        Revival(user, newer, changes)
-        for user in backup.users.values()
-        if user.disabled_at is None
-        and (newer := present.users.get(user.id)) is not None
-        and (changes := _user_changes(user, newer))
-    )
+    keys = [key for key in backup.keys.values() if key.status(now_at) == "active"]
+    users = [user for user in backup.users.values() if user.disabled_at is None]
     differ = {
         name: sum(old.get(id) != present.rules[name].get(id) for id in {*old, *present.rules[name]})
         for name, old in backup.rules.items()
     }
-    return Revivals(keys, users, keep_out, rules=differ)
+    revived = _revived(keys, present.keys, partial(_key_changes, now_at=now_at))
+    return Revivals(revived, _revived(users, present.users, _user_changes), keep_out, rules=differ)
+
+
+def _revived(
+    records: Iterable[T], present: Mapping[str, T], changes: Callable[[T, T], tuple[Change, ...]]
+) -> tuple[Revival[T], ...]:
+    known = ((one, present[one.id]) for one in records if one.id in present)
+    return tuple(Revival(one, now, found) for one, now in known if (found := changes(one, now)))
 
 
 def _key_changes(then: KeyRecord, now: KeyRecord, now_at: int) -> tuple[Change, ...]:

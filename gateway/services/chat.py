@@ -6,10 +6,11 @@ texts, and the texts themselves only where the policy of the key says so.
 """
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 import anyio
 
@@ -22,7 +23,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import Source
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import AccessDenied, AuditUnavailable, BudgetExceeded, ContentPolicyViolation, GatewayError
-from gateway.llm.base import ChatRequest, Prompt, Reply, UpstreamRefused
+from gateway.llm.base import ChatRequest, Reply, UpstreamRefused
 from gateway.llm.openai import OpenAiDialect
 from gateway.metrics import Metrics
 from gateway.offload import ThreadOffload
@@ -52,6 +53,7 @@ from gateway.services.scanner import TextScanner
 from gateway.services.spending import OverBudget, Reservation, Spending
 from gateway.store.database import Transaction
 
+T = TypeVar("T")
 SETTLE_SECONDS = 10.0
 
 
@@ -132,7 +134,8 @@ class Chat(Service):
         exchange = ChatExchange(principal, context, request, self.clock.monotonic_seconds(), tried_by=tried_by)
         async with self._recorded(exchange):
             policy = await self._admitted(exchange)
-            exchange.answer = await self._send(exchange, policy)
+            reply, by = await self._send(exchange, policy, self.routing.complete)
+            exchange.answer = self.answer(exchange, reply, by)
             await self.access.check_reply(principal, exchange.reply(), self.dialect)
             exchange.outbound = await policy.outbound(exchange.reply())
         await self.settle(exchange)
@@ -156,21 +159,13 @@ class Chat(Service):
             scanner = await scanner_for(policy, request.prompt)
             exchange.outbound_stream = OutboundStream.WHOLE if scanner is None else OutboundStream.HELD
             sent_seconds = self.clock.monotonic_seconds()
-            try:
-                upstream, by = await self.routing.stream(
-                    _sent(exchange), exchange.candidates, exchange.context.traceparent
-                )
-            except UpstreamRefused as error:
-                raise await policy.refusal(error) from error
-            finally:
-                exchange.upstream_seconds = self.clock.monotonic_seconds() - sent_seconds
+            upstream, by = await self._send(exchange, policy, self.routing.stream)
         stream = ChatStream(
             exchange=exchange,
             policy=policy,
             upstream=upstream,
             by=by,
             scanner=scanner,
-            dialect=self.dialect,
             access=self.access,
             routing=self.routing,
             clock=self.clock,
@@ -257,16 +252,16 @@ class Chat(Service):
         request, agent = exchange.request, exchange.agent() or exchange.principal.name
         await self.access.check_prompt(exchange.principal, request.prompt, request.leaves, agent=agent)
 
-    async def _send(self, exchange: ChatExchange, policy: ChatPolicy) -> Answer:
-        """Send the prompt, masked if it has to be, and return the answer."""
+    async def _send(self, exchange: ChatExchange, policy: ChatPolicy, send: Callable[..., Awaitable[T]]) -> T:
+        """Send the prompt, masked if it has to be, and return what `send` does: the answer and who gave it."""
+        prompt = (exchange.inbound and exchange.inbound.changed) or exchange.request.prompt
         sent_seconds = self.clock.monotonic_seconds()
         try:
-            reply, by = await self.routing.complete(_sent(exchange), exchange.candidates, exchange.context.traceparent)
+            return await send(prompt, exchange.candidates, exchange.context.traceparent)
         except UpstreamRefused as error:
             raise await policy.refusal(error) from error
         finally:
             exchange.upstream_seconds = self.clock.monotonic_seconds() - sent_seconds
-        return self.answer(exchange, reply, by)
 
     def answer(self, exchange: ChatExchange, reply: Reply, by: ProviderConnection) -> Answer:
         """Return a reply with what it took."""
@@ -361,11 +356,6 @@ class Chat(Service):
             agent=row.agent,
             direction=row.direction,
         )
-
-
-def _sent(exchange: ChatExchange) -> Prompt:
-    """Return what is sent to the model: the prompt, or what the policy made of it."""
-    return exchange.inbound.changed if exchange.inbound and exchange.inbound.changed else exchange.request.prompt
 
 
 def _may_use(principal: Principal, model: str) -> bool:

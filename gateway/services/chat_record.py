@@ -41,13 +41,6 @@ _OWN_KEY = Detection(
     category="secret",
     severity=Severity.CRITICAL,
     description="The provider repeated the API key that the gateway sends to it. It was masked.",
-    matched="",
-    confidence=1.0,
-    score=0,
-    count=1,
-    start=0,
-    end=0,
-    view="text",
 )
 _AUDITED = (
     "provider status verdict score action prompt_tokens reply_tokens cost_microusd elapsed_us overhead_us".split()

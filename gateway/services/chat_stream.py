@@ -17,7 +17,6 @@ from gateway.domain.policies import OutboundStream
 from gateway.errors import AccessDenied, GatewayError, UpstreamUnavailable
 from gateway.llm.base import LeafKind, Prompt, Reply, ReplyStream, UpstreamFault
 from gateway.llm.echo import count_tokens
-from gateway.llm.openai import OpenAiDialect
 from gateway.llm.openai_stream import ChatChunks, Event, Piece
 from gateway.services.access_guard import AccessGuard
 from gateway.services.chat_policy import ChatPolicy
@@ -52,7 +51,6 @@ class ChatStream:
     policy: ChatPolicy
     upstream: ReplyStream
     by: ProviderConnection
-    dialect: OpenAiDialect
     access: AccessGuard
     routing: Routing
     clock: Clock
@@ -68,7 +66,7 @@ class ChatStream:
     _was_judged: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self._assembly = self.dialect.assembly()
+        self._assembly = self.policy.dialect.assembly()
         self._made: ChatChunks | None = None  # once the first chunk came
         self._around: Mapping[str, Any] = {}
         # What was read and is held: channels and numbers of characters; None is a line break between two channels.
@@ -138,7 +136,7 @@ class ChatStream:
             if exchange.outbound is None:
                 if not self._assembly.is_complete:
                     raise UpstreamFault("The model gateway broke off its answer.", detail="its stream has no end")
-                await self.access.check_reply(exchange.principal, self._reply(), self.dialect)
+                await self.access.check_reply(exchange.principal, self._reply(), self.policy.dialect)
                 exchange.outbound = await self.policy.outbound(self._reply())
             last = await self._ending()
             await self._settle()
@@ -191,7 +189,7 @@ class ChatStream:
 
     def _events_with(self, around: Mapping[str, Any]) -> ChatChunks:
         self._around = around
-        return self.dialect.events(self.exchange.request.prompt, around)
+        return self.policy.dialect.events(self.exchange.request.prompt, around)
 
     def _released(self, scanner: StreamScanner, piece: Piece) -> Iterator[tuple[str, str]]:
         """Read a piece of text; yield what may leave, each part with its channel."""

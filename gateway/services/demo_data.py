@@ -106,7 +106,7 @@ class DemoData:
 
     def __init__(self, *, store: Store, shield: Shield, seed: int, until_at: int, requests: int) -> None:
         rules = [
-            Detection(one.id, one.name, one.category, one.severity, one.description, "", 0.9, 0, 1, 0, 0, "text")
+            Detection(one.id, one.name, one.category, one.severity, one.description, confidence=0.9)
             for one in shield.rules
         ]
         self._store = store

@@ -114,6 +114,7 @@ class EventOutputs(KeyedResource[EventOutput]):
     """
 
     noun, nouns = "event output", "event outputs"
+    name_field = "name"
     most = MAX_OUTPUTS
     audited = ("name", "kind", "target", "kinds", "min_severity", "format", "allow_private", "enabled")
 
@@ -224,9 +225,6 @@ class EventOutputs(KeyedResource[EventOutput]):
 
     def _check_removal(self, tx: AuthorityTransaction, record: EventOutput) -> None:
         self._drop_key(tx, record)
-
-    def _namesake(self, tx: Transaction, record: EventOutput) -> EventOutput | None:
-        return self.store.event_outputs.find(tx, record.name)
 
     def _patched(self, record: EventOutput, wanted: NewOutput | ChangedOutput, reference: str) -> EventOutput:
         """Return the record with its changes, checked. reference: of a secret that the gateway keeps."""

@@ -54,6 +54,7 @@ class FleetPeers(KeyedResource[Peer]):
 
     noun, nouns = "peer", "peers"
     resource_type = "fleet_peer"
+    name_field = "name"
     most = MAX_PEERS
 
     fleet: Fleet

@@ -139,13 +139,15 @@ class Harmless(Service):
             report = None
             if wanted.exception is Exemption.REPORT:
                 report = self._report(tx, subject.row, wanted.note, principal).id
-            self._append(tx, principal, context, subject.row, wanted, active, closed, made, report)
             verdict = None
             if made and not is_proposed:
                 verdict = self.new_verdicts.verdict(tx, subject.row, (*subject.accepted, *made), made)
             says = _says(closed, made, report, is_proposed, verdict)
             ids = tuple(one.id for one in made)
-            return MarkedHarmless(subject.row.request_id, closed, ids, is_proposed, report, verdict, says)
+            marked = MarkedHarmless(subject.row.request_id, closed, ids, is_proposed, report, verdict, says)
+            rules = list(dict.fromkeys(one.rule for one in made))
+            self._append(tx, principal, context, wanted, active, marked, rules)
+            return marked
 
         return await self.audit.commit_authority(work)
 
@@ -248,31 +250,29 @@ class Harmless(Service):
         tx: Transaction,
         principal: Principal,
         context: RequestContext,
-        row: TrafficRow,
         wanted: MarkHarmless,
         before: Sequence[Alert],
-        closed: Sequence[Alert],
-        made: Sequence[RiskAcceptance],
-        report: str | None,
+        marked: MarkedHarmless,
+        rules: Sequence[str],
     ) -> None:
         """Append the event that links request, alerts and exception: on each closed alert, else on the request."""
         details = {
             "note": wanted.note,
-            "marked_request": row.request_id,
-            "alerts": [alert.id for alert in closed],
+            "marked_request": marked.request_id,
+            "alerts": [alert.id for alert in marked.alerts],
             "exception": wanted.exception.value,
-            "acceptances": [one.id for one in made],
-            "rules": list(dict.fromkeys(one.rule for one in made)),
-            "is_proposed": any(one.is_proposed for one in made),
-            "report": report,
+            "acceptances": list(marked.acceptances),
+            "rules": rules,
+            "is_proposed": marked.is_proposed,
+            "report": marked.report,
         }
-        for old, new in zip(before, closed, strict=True):
+        for old, new in zip(before, marked.alerts, strict=True):
             shown = {"before": {"status": old.status.value}, "after": {"status": new.status.value}}
             self.audit.append_change(
                 tx, "alert_false_positive", principal, context, "alert", old.id, details=details, **shown
             )
-        if not closed:
-            kind, id = "request", row.request_id
+        if not marked.alerts:
+            kind, id = "request", marked.request_id
             self.audit.append_change(tx, "request_harmless", principal, context, kind, id, details=details)
 
 

@@ -22,7 +22,6 @@ from gateway.services.resource import Resource, patched
 from gateway.shield.detections import CATEGORIES
 from gateway.shield.scoring import HIGHEST_SCORE, Action
 from gateway.store.authority import AuthorityTransaction
-from gateway.store.database import Transaction
 
 _NO_POLICY = "The policy of this API key does not exist, so the key is refused. Give the key another policy."
 
@@ -54,6 +53,7 @@ class Policies(Resource[PolicyRecord]):
 
     noun, nouns = "policy", "policies"
     most = 1000
+    name_field = "name"
     is_found_by_name = True
     audited = tuple(one.name for one in fields(WantedPolicy) if one.name != "version")
 
@@ -76,9 +76,6 @@ class Policies(Resource[PolicyRecord]):
         new = PolicyRecord(id="", name="draft", created_at=0, created_by="")
         return _checked(changed or new, wanted).shield_policy()
 
-    def _lookup(self, tx: Transaction, name: str) -> PolicyRecord | None:
-        return self.store.policies.find(tx, name)
-
     def _made(self, tx: AuthorityTransaction, principal: Principal, new: WantedPolicy) -> PolicyRecord:
         blank = PolicyRecord(id=self.ids.new("pol"), name="", created_at=self.clock.now_at(), created_by=principal.name)
         return self._changed(tx, principal, blank, new)
@@ -87,9 +84,6 @@ class Policies(Resource[PolicyRecord]):
         self, tx: AuthorityTransaction, principal: Principal, before: PolicyRecord, changes: WantedPolicy
     ) -> PolicyRecord:
         return _checked(before, changes)
-
-    def _namesake(self, tx: Transaction, record: PolicyRecord) -> PolicyRecord | None:
-        return self._lookup(tx, record.name)
 
     def _check_removal(self, tx: AuthorityTransaction, record: PolicyRecord) -> None:
         if self.store.keys.count_of_policy(tx, record.id, now_at=self.clock.now_at()):

@@ -110,6 +110,7 @@ class Providers(KeyedResource[Provider]):
 
     noun, nouns = "provider", "providers"
     most = MAX_PROVIDERS
+    name_field = "name"
     is_found_by_name = True
     audited = (
         "name", "type", "base_url", "models", "priority", "weight", "timeout_seconds", "max_retries", "enabled",
@@ -183,9 +184,6 @@ class Providers(KeyedResource[Provider]):
         ours = self.from_settings
         found = self.store.providers.find(tx, name)
         return ours if found is None and ours is not None and name.lower() == ours.name else found
-
-    def _namesake(self, tx: Transaction, record: Provider) -> Provider | None:
-        return self.store.providers.find(tx, record.name)
 
     def _write(self, tx: AuthorityTransaction, before: Provider, after: Provider) -> dict[str, object] | None:
         self.store.providers.change(tx, after)

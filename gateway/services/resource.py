@@ -42,7 +42,8 @@ class Resource(Service, Generic[R]):
 
     noun, nouns: for messages. resource_type: in the audit log, by default the noun. repository: the attribute of
     `Store` that has them, by default the nouns. most: the limit of their number, 0 for none. audited: the fields in
-    audit events. name_field: of a unique name. is_found_by_name: whether a name finds a record as an id does.
+    audit events. name_field: of a unique name, empty for none. is_found_by_name: whether a name finds a record as an id
+    does.
     """
 
     noun: ClassVar[str] = ""
@@ -51,7 +52,7 @@ class Resource(Service, Generic[R]):
     repository: ClassVar[str] = ""
     most: ClassVar[int] = 0
     audited: ClassVar[tuple[str, ...]] = ()
-    name_field: ClassVar[str] = "name"
+    name_field: ClassVar[str] = ""
     is_found_by_name: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
@@ -65,11 +66,12 @@ class Resource(Service, Generic[R]):
 
     def _lookup(self, tx: Transaction, name: str) -> R | None:
         """Return the record of an id, or of another unique name."""
-        return cast("R | None", self._repository.by_id(tx, name))
+        find = self._repository.find if self.is_found_by_name else self._repository.by_id
+        return cast("R | None", find(tx, name))
 
     def _namesake(self, tx: Transaction, record: R) -> R | None:
         """Return the record that has the name of `record`, where names are unique."""
-        return None
+        return self._repository.find(tx, getattr(record, self.name_field)) if self.name_field else None
 
     def _made(self, tx: AuthorityTransaction, principal: Principal, new: Any) -> R:
         """Return the record that `new` describes, checked."""

@@ -26,7 +26,7 @@ from gateway.domain.traffic_sums import (
 from gateway.errors import Conflict, NotFound
 from gateway.records import named_record, project
 from gateway.services.alerts import request_alerts
-from gateway.services.core import Core, Service
+from gateway.services.core import Service
 from gateway.services.findings import LedgerLine, ledger_line
 from gateway.shield import Shield
 from gateway.store.database import StoreUnavailable, Transaction
@@ -122,12 +122,11 @@ class TrafficDetail(TrafficRow):
     captures: tuple[KeptText, ...]
 
 
+@dataclass(eq=False, repr=False)
 class Traffic(Service):
     """The traffic of this gateway. A job calls `keep_up` to add new rows to the sums, and `summary` calls `advance`."""
 
-    def __init__(self, core: Core) -> None:
-        super().__init__(core)
-        self._is_keeping_up = False
+    _is_keeping_up: bool = field(init=False, default=False)
 
     async def page(self, wanted: TrafficFilter) -> Page[TrafficRow]:
         return await self.store.db.read(lambda tx: self.store.traffic.page(tx, wanted))

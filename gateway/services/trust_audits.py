@@ -4,6 +4,7 @@
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
@@ -20,12 +21,13 @@ from gateway.domain.posture import (
     DAY_MS,
     Activity,
     Check,
+    CheckStatus,
     PosturePoint,
     ThreatPart,
     TrustAudit,
+    posture_score,
     threat_parts,
     threat_score,
-    trust_audit,
 )
 from gateway.domain.principals import Principal, RequestContext, local
 from gateway.domain.trust_audit_facts import Facts, RunningGateway
@@ -92,12 +94,18 @@ class TrustAudits(Resource[TrustAudit]):
     async def run(self, principal: Principal, context: RequestContext) -> TrustAudit:
         """Run every check and store the result, unless it is over the settings of a shell. Raises AuditUnavailable."""
         settings_of, checks = await self.check()
-        run = trust_audit(
-            self.ids.new("run"),
-            checks,
+        counts = Counter(check.status for check in checks)
+        run = TrustAudit(
+            id=self.ids.new("run"),
             occurred_at=self.clock.now_at(),
             started_by=principal.name,
             settings_of=settings_of,
+            score=posture_score(checks),
+            passed=counts[CheckStatus.PASS],
+            warned=counts[CheckStatus.WARN],
+            failed=counts[CheckStatus.FAIL],
+            skipped=counts[CheckStatus.NOT_APPLICABLE],
+            checks=tuple(checks),
         )
         if settings_of == THIS_SHELL:
             return run

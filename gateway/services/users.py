@@ -3,8 +3,9 @@
 from dataclasses import dataclass, replace
 
 from gateway.domain.principals import ROLE_PERMISSIONS, Principal, RequestContext, Role
-from gateway.domain.users import ChangedUser, NewUser, User, check_new_password, check_username
+from gateway.domain.users import ChangedUser, NewUser, User, check_new_password
 from gateway.errors import Conflict, PermissionDenied
+from gateway.schema import check
 from gateway.services.passwords import Passwords
 from gateway.services.resource import Resource
 from gateway.store.authority import AuthorityTransaction
@@ -26,7 +27,7 @@ class Users(Resource[User]):
 
         PermissionDenied: the role may do what `principal` may not.
         """
-        check_username(new.username)
+        check(new)
         check_new_password(new.password, username=new.username)
         _check_grant(principal, new.role)
         user = User(

@@ -86,13 +86,13 @@ class Detection:
     category: str
     severity: Severity
     description: str
-    matched: str
-    confidence: float
-    score: int
-    count: int
-    start: int
-    end: int
-    view: str
+    matched: str = ""
+    confidence: float = 1.0
+    score: int = 0
+    count: int = 1
+    start: int = 0
+    end: int = 0
+    view: str = "text"
     standards: tuple[str, ...] = ()
     place: str = ""
     accepted: str | None = None

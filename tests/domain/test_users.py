@@ -3,8 +3,9 @@
 import pytest
 
 from gateway.domain.principals import ALL_SCOPES, ROLE_PERMISSIONS, SCOPE_NEEDS, Permission, Role, Scope, scopes_within
-from gateway.domain.users import User, check_new_password, check_username
+from gateway.domain.users import NewUser, User, check_new_password
 from gateway.errors import InvalidRequest
+from gateway.schema import check
 
 
 def test_every_scope_is_held_by_whoever_may_do_the_same() -> None:
@@ -24,7 +25,7 @@ def test_who_may_make_keys_may_make_them_with_what_they_hold(role: Role) -> None
 
 @pytest.mark.parametrize("name", ["a", "Alice.B-c_d@example.com+x", "0", "x" * 64])
 def test_a_name_is_taken_as_it_is(name: str) -> None:
-    assert check_username(name) == name
+    check(NewUser(name, "a long enough password", Role.VIEWER))
 
 
 def test_a_password_may_be_any_text_of_some_length() -> None:
