@@ -1,5 +1,6 @@
 """Answer the contracts of `gateway.guardrails`: read the body, judge, and write the answer in the contract's form."""
 
+import re
 from collections.abc import Awaitable, Callable
 
 from gateway.api.reading import LARGE_BYTES, read_body
@@ -11,7 +12,7 @@ from gateway.guardrails.contract import Call, Contract
 from gateway.http.messages import Request, Response
 from gateway.offload import ThreadOffload
 
-_MOST_ID_CHARS = 200
+_CALL_ID = re.compile("[0-9a-f-]{8,64}")  # such as a UUID; any other text might be a secret
 
 
 class GuardrailEdge:
@@ -32,9 +33,9 @@ class GuardrailEdge:
                 raise InvalidRequest("The body must be a JSON object.")
             call = Call(body, request.headers, context.request_id)
             call_id = body.get(contract.call_id)
-            kept = call_id[:_MOST_ID_CHARS] if isinstance(call_id, str) else None
+            kept = call_id if isinstance(call_id, str) and _CALL_ID.fullmatch(call_id) else None
             judged = []
-            for asked in contract.read(call):
+            for asked in await self._offload.run(contract.read, call) if is_large else contract.read(call):
                 one = await gateway.guardrails.judge(who, contract.name, asked, context, call_id=kept)
                 gateway.metrics.count("gateway_scans_total", source=contract.name, verdict=str(one.result.verdict))
                 judged.append(one)

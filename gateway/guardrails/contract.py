@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from gateway.errors import InvalidRequest
 from gateway.records import record
-from gateway.shield.detections import Detection, Direction, ScanResult
+from gateway.shield.detections import Detection, Direction, ScanResult, Verdict
 
 Json = Mapping[str, Any]
 MOST_TEXTS = 2_000
@@ -59,14 +59,18 @@ class Judged:
         return self.action in ("blocked", "redacted")
 
     def found(self) -> list[tuple[int | None, Detection]]:
-        """Return what flagged the texts, each with the index of its message or choice, if one is known."""
+        """Return what flagged the texts, each with the index of its message or choice; None if it may be in others."""
         found = [one for one in self.result.detections if one.accepted is None and self._counts(one)]
         places = [_INDEX.match(one.place) for one in found]
         first = self.asked.first
-        return [(first + int(place[1]) if place else None, one) for place, one in zip(places, found, strict=True)]
+        return [
+            (first + int(place[1]) if place and not one.is_spread else None, one)
+            for place, one in zip(places, found, strict=True)
+        ]
 
     def _counts(self, found: Detection) -> bool:
-        return self.action == "blocked" or (self.action == "redacted" and found.category in self.masked)
+        is_all = self.action == "blocked" or self.result.verdict is Verdict.BLOCK
+        return self.is_flagged and (is_all or found.category in self.masked)
 
 
 @record
@@ -105,12 +109,15 @@ def choice(message: Json, index: int = 0) -> Json:
     return {"index": index, "message": message}
 
 
-def conversation(messages: Sequence[Json]) -> Sequence[Asked]:
-    """Ask about a conversation: what a model said last, if it did, is an answer, and all else is a prompt."""
-    if messages and messages[-1].get("role") == "assistant":
-        before = (prompt(messages[:-1]),) if messages[:-1] else ()
-        return *before, replace(answer([choice(messages[-1])]), first=len(messages) - 1)
-    return (prompt(messages),)
+def conversation(messages: Sequence[Json], **fields: object) -> Sequence[Asked]:
+    """Ask about a conversation: all of it is a prompt, and what a model said last, if it did, an answer as well.
+
+    A caller may end a prompt with words of the model, so that the role alone says too little.
+    """
+    asked = prompt(messages, **fields)
+    if messages[-1].get("role") != "assistant":
+        return (asked,)
+    return asked, replace(answer([choice(messages[-1])]), first=len(messages) - 1)
 
 
 def contents(body: Json) -> list[Any]:
@@ -143,9 +150,9 @@ def _field(body: Json, name: str, kind: type, called: str) -> Any:
     return body[name]
 
 
-def messages_of(body: Json, name: str = "messages") -> list[Json]:
+def messages_of(body: Json, name: str = "messages", *, least: int = 1) -> list[Json]:
     """Return a field that must be a list of messages, each with a text, parts or nothing as its content."""
-    found = list_of(body, name, least=1)
+    found = list_of(body, name, least=least)
     for index, one in enumerate(found):
         if not isinstance(one, dict) or not isinstance(one.get("content"), str | list | None):
             raise InvalidRequest("A message is an object whose content is a text or parts.", param=f"{name}[{index}]")

@@ -17,7 +17,7 @@ def _read_contents(call: contract.Call) -> Sequence[contract.Asked]:
 
 
 def _read_chat(call: contract.Call) -> Sequence[contract.Asked]:
-    return contract.conversation(contract.messages_of(call.body))
+    return contract.conversation(contract.messages_of(call.body), tools=contract.list_of(call.body, "tools"))
 
 
 def _write_contents(call: contract.Call, judged: Sequence[contract.Judged]) -> object:
@@ -27,16 +27,17 @@ def _write_contents(call: contract.Call, judged: Sequence[contract.Judged]) -> o
     for index, found in one.found():
         if not _is_wanted(call, found):
             continue
-        # What stands in no text alone is told of each.
+        # What stands in no text alone is told of each, and what was decoded has no place in the text as sent.
+        is_placed = index is not None and found.view in ("text", "normalized")
         for at in range(len(texts)) if index is None else (index,):
-            spans = found.spans or ((found.start, found.end),)
-            places = [(0, len(texts[at]))] if index is None else spans
-            lists[at] += [{"start": start, "end": end, "text": "", **_told(found)} for start, end in places]
+            spans = (found.spans or ((found.start, found.end),)) if is_placed else ((0, len(texts[at])),)
+            lists[at] += [{"start": start, "end": end, "text": "", **_told(found)} for start, end in spans]
     return lists
 
 
 def _write_chat(call: contract.Call, judged: Sequence[contract.Judged]) -> object:
-    return [_told(found) for one in judged for _, found in one.found() if _is_wanted(call, found)]
+    found = [found for one in judged for _, found in one.found() if _is_wanted(call, found)]
+    return list({one.rule: _told(one) for one in found}.values())
 
 
 def _is_wanted(call: contract.Call, found: Detection) -> bool:

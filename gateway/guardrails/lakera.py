@@ -4,12 +4,14 @@ A caller may mask what stands in `payload`, and block what does not. LiteLLM mas
 `pii`, so a call that the policy blocks has one more kind there. `payload` quotes nothing.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from gateway.guardrails import contract
 from gateway.shield.detections import Detection
 
+_CONTENT = re.compile(r"(?:messages\[\d+\]|choices\[\d+\]\.message)\.content")
 _KINDS = {
     "email": "pii/email",
     "phone": "pii/phone_number",
@@ -60,8 +62,7 @@ def _spans(found: Sequence[tuple[int | None, Detection]]) -> list[dict[str, Any]
     """Return the matches of each message. Of those that overlap only one is told, so that a mask destroys no other."""
     matches = sorted(
         (index, start, end, _kind(one))
-        for index, one in found
-        if index is not None
+        for index, one in filter(_has_places, found)
         for start, end in one.spans or ((one.start, one.end),)
     )
     spans: list[dict[str, Any]] = []
@@ -75,9 +76,10 @@ def _spans(found: Sequence[tuple[int | None, Detection]]) -> list[dict[str, Any]
 
 
 def _has_places(found: tuple[int | None, Detection]) -> bool:
-    """Tell whether every match of a rule can be masked by its place: it is known, and is that of the text as sent."""
+    """Tell whether every match of a rule can be masked: its place is known, and is in the content as it was sent."""
     index, one = found
-    return index is not None and one.count <= max(1, len(one.spans)) and one.view in ("text", "normalized")
+    is_all = one.count <= max(1, len(one.spans)) and one.view in ("text", "normalized")
+    return index is not None and is_all and _CONTENT.fullmatch(one.place) is not None
 
 
 CONTRACTS = (contract.Contract("lakera", "/v2/guard", "Judge a conversation as Lakera Guard does.", _read, _write),)

@@ -5,31 +5,41 @@ where something else must be masked, the call is blocked. `additional_provider_s
 own caller, so nothing in it is read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from gateway.errors import InvalidRequest
 from gateway.guardrails import contract
-from gateway.llm.masking import with_strings
 
 
 def _read(call: contract.Call) -> Sequence[contract.Asked]:
     body = call.body
-    texts, images, calls = (
-        contract.list_of(body, "texts", str),
-        contract.list_of(body, "images", str),
-        contract.list_of(body, "tool_calls"),
-    )
-    called: list[contract.Json] = [{"role": "assistant", "content": None, "tool_calls": calls}] if calls else []
-    if body.get("input_type") == "response":
-        messages = [contract.said(text, "assistant") for text in texts] + called
+    texts, images = contract.list_of(body, "texts", str), contract.list_of(body, "images", str)
+    calls = contract.list_of(body, "tool_calls")
+    role = "assistant" if body.get("input_type") == "response" else "user"
+    messages = [contract.said(text, role) for text in texts]
+    if images:
+        messages.append(contract.said([{"type": "image_url", "image_url": {"url": image}} for image in images], role))
+    if calls:
+        messages.append({"role": "assistant", "content": None, "tool_calls": calls})
+    # The same messages once more, with names, files and calls of tools.
+    messages += [_but(one, set(texts)) for one in contract.messages_of(body, "structured_messages", least=0)]
+    if role == "assistant":
         return (contract.answer([contract.choice(message, index) for index, message in enumerate(messages)]),)
     if body.get("input_type") != "request":
         raise InvalidRequest("input_type must be request or response.", param="input_type")
-    shown = [contract.said([{"type": "image_url", "image_url": {"url": image}} for image in images])] if images else []
-    # The same messages once more, with names and calls of tools: what stands in `texts` is not scanned twice.
-    more = with_strings(contract.list_of(body, "structured_messages"), dict.fromkeys([*texts, *images], ""))
-    messages = [contract.said(text) for text in texts] + shown + called
-    return (contract.prompt(messages, tools=contract.list_of(body, "tools"), structured_messages=more),)
+    return (contract.prompt(messages, tools=contract.list_of(body, "tools")),)
+
+
+def _but(message: contract.Json, texts: Collection[str]) -> contract.Json:
+    """Return a message without the texts that are judged already."""
+    content = message.get("content")
+    if isinstance(content, list):
+        return {**message, "content": [part for part in content if not _is_text(part, texts)]}
+    return {**message, "content": None} if content in texts else message
+
+
+def _is_text(part: object, texts: Collection[str]) -> bool:
+    return isinstance(part, dict) and set(part) == {"type", "text"} and part["text"] in texts
 
 
 def _write(call: contract.Call, judged: Sequence[contract.Judged]) -> object:

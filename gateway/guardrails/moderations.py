@@ -33,7 +33,9 @@ def _read(call: contract.Call) -> Sequence[contract.Asked]:
 def _write(call: contract.Call, judged: Sequence[contract.Judged]) -> object:
     one = judged[0]
     count, found = len(one.asked.body["messages"]), one.found()
-    flagged = {index for index, _ in found} - {None} or (set(range(count)) if one.is_flagged else set())
+    flagged = {index for index, _ in found}
+    if one.is_flagged and (None in flagged or not flagged):
+        flagged = set(range(count))
     return {
         "id": f"modr-{call.request_id}",
         "model": MODEL,

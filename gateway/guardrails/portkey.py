@@ -8,54 +8,46 @@ from collections.abc import Sequence
 from gateway.errors import InvalidRequest
 from gateway.guardrails import contract
 
-_SIDES = {"beforeRequestHook": "request", "afterRequestHook": "response"}
+_SIDES = {"beforeRequestHook": ("request", "messages"), "afterRequestHook": ("response", "choices")}
 
 
-def _side(call: contract.Call) -> str:
-    side = _SIDES.get(str(call.body.get("eventType")))
-    if side is None:
+def _sent(call: contract.Call) -> tuple[str, contract.Json, str, bool]:
+    """Return the side that is asked about, its body, where its texts stand, and whether the body is one of a chat."""
+    side, name = _SIDES.get(str(call.body.get("eventType")), ("", ""))
+    if not side:
         raise InvalidRequest(f"eventType must be one of {', '.join(_SIDES)}.", param="eventType")
-    return side
+    body = contract.object_of(call.body, side).get("json")
+    body = body if isinstance(body, dict) else {}
+    found: object = body.get(name)
+    is_chat = isinstance(found, list) and bool(found)
+    if isinstance(found, list) and name == "choices":
+        is_chat = bool(found) and all(isinstance(one, dict) and isinstance(one.get("message"), dict) for one in found)
+    return side, body, name, is_chat
 
 
 def _read(call: contract.Call) -> Sequence[contract.Asked]:
-    side = _side(call)
-    sent = contract.object_of(call.body, side)
-    body, text = contract.object_of(sent, "json"), sent.get("text")
-    if side == "request":
-        if "messages" in body:
-            return (contract.prompt(contract.messages_of(body), **_but(body, "messages")),)
-        return (contract.prompt([contract.said(text)] if isinstance(text, str) else [], json=body),)
-    if _is_chat(body):
-        return (contract.answer(contract.choices_of(body), **_but(body, "choices")),)
-    return (
-        contract.answer(
-            [contract.choice(contract.said(text, "assistant"))] if isinstance(text, str) else [], json=body
-        ),
-    )
+    side, body, name, is_chat = _sent(call)
+    ask = contract.prompt if side == "request" else contract.answer
+    if is_chat:
+        others = {key: value for key, value in body.items() if key != name}
+        read = contract.messages_of if side == "request" else contract.choices_of
+        return (ask(read(body), **others),)
+    text = contract.object_of(call.body, side).get("text")
+    said = [contract.said(text, "user" if side == "request" else "assistant")] if isinstance(text, str) else []
+    return (ask(said if side == "request" else [contract.choice(one) for one in said], json=body),)
 
 
 def _write(call: contract.Call, judged: Sequence[contract.Judged]) -> object:
-    one = judged[0]
+    one, (side, _, _, is_chat) = judged[0], _sent(call)
     if one.action == "blocked":
         return {"verdict": False, "data": {"explanation": contract.reason(call, one)}}
     if one.action != "redacted":
         return {"verdict": True, "data": {}}
-    body = one.body.get("json", one.body) if "json" in one.asked.body else one.body
     return {
         "verdict": True,
         "data": {"explanation": "The security gateway masked what its policy hides."},
-        "transformedData": {_side(call): {"json": body}},
+        "transformedData": {side: {"json": one.body if is_chat else one.body["json"]}},
     }
-
-
-def _is_chat(body: contract.Json) -> bool:
-    choices = body.get("choices")
-    return isinstance(choices, list) and any(isinstance(one, dict) and "message" in one for one in choices)
-
-
-def _but(body: contract.Json, name: str) -> contract.Json:
-    return {key: value for key, value in body.items() if key != name}
 
 
 CONTRACTS = (

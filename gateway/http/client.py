@@ -216,7 +216,7 @@ class IncomingReply:
     connection: Connection
     reader: ReplyReader
     data: bytes
-    idle_seconds: float | None
+    idle_seconds: float
     end_seconds: float
     keep: Callable[[], None]
     _is_closed: bool = field(default=False, init=False)
@@ -270,9 +270,8 @@ class IncomingReply:
 
     async def _next(self) -> bytes:
         """Wait for bytes. The connection has a deadline only meanwhile, since its reader may have a slow reader."""
-        connection, end_seconds = self.connection, self.end_seconds
-        if self.idle_seconds is not None:
-            end_seconds = min(end_seconds, connection.arrived_seconds + self.idle_seconds)
+        connection = self.connection
+        end_seconds = min(self.end_seconds, connection.arrived_seconds + self.idle_seconds)
         connection.deadline_seconds = end_seconds
         try:
             data = await connection.read()

@@ -5,6 +5,7 @@ frozen (a frozen record of nine fields costs two microseconds to make). A `Reque
 `Response` is made for one request, and changed by whoever completes it before it is sent.
 """
 
+import math
 import resource
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -112,17 +113,17 @@ AllowAddress = Callable[[str], bool]
 class Terms:
     """How long and how much, and with whom. Made once for many requests.
 
-    idle_seconds: the longest silence within the body, None for none but the others. max_reply_bytes: holds before and
-    after decompression. allow_address: is asked for every address the host resolves
-    to (an IPv4-mapped one as IPv4); one refusal refuses the host. Exactly an address that was checked is connected to.
+    total_seconds: also bounds the other times. idle_seconds: the longest silence within the body. max_reply_bytes:
+    holds before and after decompression. allow_address: is asked for every address the host resolves to (an IPv4-mapped
+    one as IPv4); one refusal refuses the host. Exactly an address that was checked is connected to.
     """
 
-    connect_seconds: float
-    first_byte_seconds: float
+    connect_seconds: float = math.inf
+    first_byte_seconds: float = math.inf
     total_seconds: float
     max_reply_bytes: int
     allow_address: AllowAddress | None = None
-    idle_seconds: float | None = None
+    idle_seconds: float = math.inf
 
 
 @dataclass(frozen=True, slots=True, eq=False)

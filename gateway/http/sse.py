@@ -5,6 +5,7 @@ The format is the one of the HTML Standard, section 9.2.
 
 import re
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 
 import anyio
 
@@ -75,6 +76,7 @@ class EventReader:
         return found
 
 
+@dataclass(eq=False, repr=False)
 class EventStream:
     """The stream of one answer: events in the order of `send`, and a comment after a long silence.
 
@@ -82,28 +84,22 @@ class EventStream:
     limit_bytes: what may wait for a peer that does not read; beyond it the stream ends and drops the rest.
     """
 
-    def __init__(
-        self,
-        closed: Callable[[], None],
-        *,
-        keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
-        limit_bytes: int = WAITING_BYTES,
-    ) -> None:
-        self._closed = closed
-        self._keep_alive_seconds = keep_alive_seconds
-        self._limit_bytes = limit_bytes
-        self._waiting: list[bytes] = []
-        self._waiting_bytes = 0
-        self._has_ended = False
-        self._is_closed = False
-        self._wake = anyio.Event()
+    closed: Callable[[], None]
+    _: KW_ONLY
+    keep_alive_seconds: float = KEEP_ALIVE_SECONDS
+    limit_bytes: int = WAITING_BYTES
+    _waiting: list[bytes] = field(default_factory=list, init=False)
+    _waiting_bytes: int = field(default=0, init=False)
+    _has_ended: bool = field(default=False, init=False)
+    _is_closed: bool = field(default=False, init=False)
+    _wake: anyio.Event = field(default_factory=anyio.Event, init=False)
 
     def send(self, event: bytes) -> None:
         """Queue an event. One for a stream that has ended is dropped."""
         if self._has_ended:
             return
         self._waiting_bytes += len(event)
-        if self._waiting_bytes > self._limit_bytes:
+        if self._waiting_bytes > self.limit_bytes:
             self._waiting.clear()
             self._has_ended = True
         else:
@@ -117,7 +113,7 @@ class EventStream:
 
     def nudge(self) -> None:
         """Send a comment each second: the peer has ended its side, and a peer that is gone answers with a reset."""
-        self._keep_alive_seconds = min(self._keep_alive_seconds, _NUDGED_SECONDS)
+        self.keep_alive_seconds = min(self.keep_alive_seconds, _NUDGED_SECONDS)
         self._wake.set()
 
     def __aiter__(self) -> "EventStream":
@@ -127,7 +123,7 @@ class EventStream:
         """Return all waiting events, or a comment when there was none for a while."""
         if not self._waiting and not self._has_ended:
             self._wake = anyio.Event()
-            with anyio.move_on_after(self._keep_alive_seconds):
+            with anyio.move_on_after(self.keep_alive_seconds):
                 await self._wake.wait()
         if self._waiting:
             piece = b"".join(self._waiting)
@@ -144,4 +140,4 @@ class EventStream:
         self._has_ended = True
         if not self._is_closed:
             self._is_closed = True
-            self._closed()
+            self.closed()

@@ -17,6 +17,7 @@ NOTICE = "[Withheld by the security gateway: this answer matched its rules again
 SHORTEST_KEY = 8
 """A shorter one is not masked: its letters would stand in many words."""
 MASK = "****"
+JSON_LEVELS = 3
 _ESCAPED = re.compile(r"\\u00([2-7][0-9a-fA-F])")
 
 
@@ -31,35 +32,38 @@ def withheld_choice(choice: object, position: int) -> dict[str, object]:
     }
 
 
-def strings(value: object) -> Iterator[str]:
-    """Return every string of `value`, keys included; of a string that is a JSON object or array, those inside it."""
+def strings(value: object, levels: int = JSON_LEVELS) -> Iterator[str]:
+    """Return every string of `value`, keys included; of a string that is a JSON object or array, those inside it.
+
+    levels: how often JSON is read that stands in a string of JSON. A deeper one is a text.
+    """
     if isinstance(value, str):
-        inner = _inner(value)
+        inner = _inner(value) if levels else None
         if inner is None:
             yield value
         else:
-            yield from strings(inner)
+            yield from strings(inner, levels - 1)
     elif isinstance(value, dict):
         for key, item in value.items():
             yield key
-            yield from strings(item)
+            yield from strings(item, levels)
     elif isinstance(value, list):
         for item in value:
-            yield from strings(item)
+            yield from strings(item, levels)
 
 
-def with_strings(value: object, masked: Mapping[str, str]) -> object:
+def with_strings(value: object, masked: Mapping[str, str], levels: int = JSON_LEVELS) -> object:
     """Return `value` with the strings that `strings` found exchanged. JSON inside of strings stays valid JSON."""
     if isinstance(value, str):
-        inner = _inner(value)
+        inner = _inner(value) if levels else None
         if inner is None:
             return masked.get(value, value)
-        changed = with_strings(inner, masked)
+        changed = with_strings(inner, masked, levels - 1)
         return value if changed == inner else write_json(changed).decode()
     if isinstance(value, dict):
-        return {masked.get(key, key): with_strings(item, masked) for key, item in value.items()}
+        return {masked.get(key, key): with_strings(item, masked, levels) for key, item in value.items()}
     if isinstance(value, list):
-        return [with_strings(item, masked) for item in value]
+        return [with_strings(item, masked, levels) for item in value]
     return value
 
 

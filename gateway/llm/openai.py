@@ -13,7 +13,7 @@ from gateway.llm.base import ChatRequest, LeafKind, Leaves, Prompt, Reply, Reply
 from gateway.llm.leaves import Walk
 from gateway.llm.masking import masked_choice, with_joined_parts, with_strings, withheld_choice
 from gateway.llm.openai_request import TEXT_FIELDS, WORDS, check_request
-from gateway.llm.openai_stream import ChatAssembly, ChatChunks, counted
+from gateway.llm.openai_stream import ChatChunks, counted
 from gateway.settings import MAX_CHAT_CHARS
 
 # What a reply may hold, as it comes out of JSON: no subclasses.
@@ -112,7 +112,10 @@ class OpenAiDialect:
         if isinstance(messages, list):
             changed["messages"] = [with_joined_parts(message) for message in messages]
         if isinstance(choices, list):
-            changed["choices"] = [{**choice, "message": with_joined_parts(choice["message"])} for choice in choices]
+            changed["choices"] = [
+                {**choice, "message": with_joined_parts(choice["message"])} if _has_message(choice) else choice
+                for choice in choices
+            ]
         return {**body, **changed}
 
     def masked_reply(self, reply: Reply, masks: Mapping[str, str]) -> Reply:
@@ -132,10 +135,6 @@ class OpenAiDialect:
         """Tell whether a prompt asks for several choices."""
         count = prompt.body.get("n")
         return isinstance(count, int) and count > 1
-
-    def assembly(self) -> ChatAssembly:
-        """Return what puts a streamed reply together."""
-        return ChatAssembly(self.max_reply_chars)
 
     def events(self, prompt: Prompt, around: Mapping[str, Any]) -> ChatChunks:
         """Return what makes the chunks of the reply to a prompt. around: what stands in each beside the choices."""
@@ -160,6 +159,10 @@ def _choices(reply: Reply) -> list[dict[str, object]]:
     choices = reply.body["choices"]
     assert isinstance(choices, list)
     return choices
+
+
+def _has_message(choice: object) -> bool:
+    return isinstance(choice, dict) and "message" in choice
 
 
 def _no_completion() -> UpstreamUnavailable:

@@ -183,15 +183,6 @@ class ChatAssembly:
             elif value is not None:
                 known[name] = value
 
-    @property
-    def indexes(self) -> Collection[int]:
-        """The choices so far."""
-        return self.choices
-
-    def text(self, index: int, channel: str) -> str:
-        """Return what a channel of a choice says so far."""
-        return self.choices[index].text(channel)
-
     def channels(self, index: int) -> Collection[str]:
         """Return the channels of a choice so far."""
         return [name for name in self.choices[index].texts if name in _CHANNELS]

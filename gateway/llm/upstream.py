@@ -176,20 +176,9 @@ class JsonReader:
             UpstreamUnavailable: no good answer; the message says why, and never repeats the key or the answer.
         """
         headers = (("accept", "application/json"), ("x-service-key", key), ("user-agent", self.user_agent))
+        terms = Terms(total_seconds=seconds, max_reply_bytes=JSON_REPLY_BYTES, allow_address=allow_address)
         try:
-            reply = await self.client.request(
-                "GET",
-                url,
-                headers,
-                b"",
-                Terms(
-                    connect_seconds=seconds,
-                    first_byte_seconds=seconds,
-                    total_seconds=seconds,
-                    max_reply_bytes=JSON_REPLY_BYTES,
-                    allow_address=allow_address,
-                ),
-            )
+            reply = await self.client.request("GET", url, headers, b"", terms)
         except ClientError as error:
             raise UpstreamUnavailable(error.reason) from error
         except ValueError as error:

@@ -39,7 +39,6 @@ class Webhook(Delivery):
         headers = (*signed, ("user-agent", "gateway-webhook/1"))
         terms = Terms(
             connect_seconds=CONNECT_SECONDS,
-            first_byte_seconds=TOTAL_SECONDS,
             total_seconds=TOTAL_SECONDS,
             max_reply_bytes=REPLY_BYTES,
             allow_address=self.allow_address,

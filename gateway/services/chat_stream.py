@@ -17,7 +17,7 @@ from gateway.domain.policies import OutboundStream
 from gateway.errors import AccessDenied, GatewayError, UpstreamUnavailable
 from gateway.llm.base import LeafKind, Prompt, Reply, ReplyStream, UpstreamFault
 from gateway.llm.echo import count_tokens
-from gateway.llm.openai_stream import ChatChunks, Event, Piece
+from gateway.llm.openai_stream import ChatAssembly, ChatChunks, Event, Piece
 from gateway.services.access_guard import AccessGuard
 from gateway.services.chat_policy import ChatPolicy
 from gateway.services.chat_record import Answer, ChatExchange, ShieldSummary
@@ -66,7 +66,7 @@ class ChatStream:
     _was_judged: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self._assembly = self.policy.dialect.assembly()
+        self._assembly = ChatAssembly(self.policy.dialect.max_reply_chars)
         self._made: ChatChunks | None = None  # once the first chunk came
         self._around: Mapping[str, Any] = {}
         # What was read and is held: channels and numbers of characters; None is a line break between two channels.
@@ -182,7 +182,7 @@ class ChatStream:
         """Read pieces of text; yield what may leave of all that is held."""
         for index, piece in added:
             # A second choice that nobody asked for waits for the end, as everything does then.
-            if self.scanner is not None and index == 0 and len(self._assembly.indexes) == 1:
+            if self.scanner is not None and index == 0 and len(self._assembly.choices) == 1:
                 assert self._made is not None
                 for channel, said in self._released(self.scanner, piece):
                     yield self._made.text(0, channel, self.upstream.without_key(said))
@@ -236,7 +236,7 @@ class ChatStream:
                 is_first = index == 0  # of another choice, which nobody asked for, nothing has left
                 rest = await self.policy.rest(
                     scanned,
-                    self._assembly.text(index, channel),
+                    self._assembly.choices[index].text(channel),
                     given_chars=self._given[channel] if is_first else 0,
                     said="".join(self._said.get(channel, ())) if is_first else "",
                 )

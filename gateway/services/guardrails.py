@@ -76,7 +76,7 @@ class Guardrails:
             prompt = Prompt("", asked.body)
             request = ChatRequest(prompt, await self._offload.run(self.dialect.prompt_leaves, prompt))
             return request.leaves, await policy.inbound(request)
-        reply = Reply(asked.body)
+        reply = Reply(asked.body, is_large=True)  # so it is walked through in a thread
         try:
             leaves = await self._offload.run(self.dialect.reply_leaves, reply)
             return leaves.together(), await policy.outbound(reply)

@@ -53,9 +53,6 @@ class Row:
     def __iter__(self) -> Iterator[Any]:
         return iter(self._values)
 
-    def __len__(self) -> int:
-        return len(self._values)
-
     def keys(self) -> list[str]:
         """Return the names of the columns, so that `dict(row)` works."""
         return list(self._columns)

@@ -193,10 +193,10 @@ async def test_litellm_is_told_to_block_a_secret_where_it_can_mask_none(
 
 
 async def test_the_callers_own_id_of_a_call_is_kept(site: Site, keys: dict[str, str]) -> None:
-    await ask(site, REQUEST, ASKED[REQUEST](ATTACK) | {"litellm_call_id": "call-7"}, keys["block"])
+    await ask(site, REQUEST, ASKED[REQUEST](ATTACK) | {"litellm_call_id": "0b1f6c1e-7c52"}, keys["block"])
     row = (await site.ask("GET", "/api/traffic"))["data"][0]
     events = (await site.ask("GET", f"/api/audit?request_id={row['request_id']}"))["data"]
-    assert events[0]["details"]["call_id"] == "call-7"
+    assert events[0]["details"]["call_id"] == "0b1f6c1e-7c52"
 
 
 async def test_moderations_name_the_text_and_the_category_and_leave_the_standard_ones_alone(
@@ -280,3 +280,86 @@ async def test_llm_guard_gets_the_sanitized_text(site: Site, keys: dict[str, str
     assert answer["is_valid"] and "keep it." in answer["sanitized_prompt"] and answer["scanners"]["Secrets"] > 0
     answer = await ask(site, "/analyze/output", {"prompt": HELLO, "output": SPILL}, keys["block"])
     assert not answer["is_valid"] and answer["sanitized_output"] == ""
+
+
+async def test_litellm_hides_nothing_in_messages_whose_names_stand_in_the_texts(
+    site: Site, keys: dict[str, str]
+) -> None:
+    named = {"role": "user", "name": SECRET, "content": "name"}
+    body = {"input_type": "request", "texts": ["name", "content"], "structured_messages": [named, user("content")]}
+    assert is_refused(REQUEST, await ask(site, REQUEST, body, keys["block"]))
+    noted = f'{{"note": "{SPILL}"}}'
+    body = {"input_type": "request", "texts": [noted], "structured_messages": [user(noted)]}
+    assert (await ask(site, REQUEST, body, keys["mask"]))["action"] == "GUARDRAIL_INTERVENED"
+
+
+@pytest.mark.parametrize("kind", ["request", "response"])
+async def test_litellm_blocks_what_nobody_can_read_if_the_policy_does(site: Site, kind: str) -> None:
+    await site.make("/api/policies", name="unread", unscannable="block")
+    key = (await site.key(policy="unread", scopes=["shield:scan"]))["key"]
+    sound = {"type": "input_audio", "input_audio": {"data": "AAAA////AAAA", "format": "wav"}}
+    for more in ({"images": ["https://example.com/a.png"]}, {"structured_messages": [user([sound])]}):
+        body = {"input_type": kind, "texts": [HELLO], **more}
+        assert is_refused(REQUEST, await ask(site, REQUEST, body, key)), more
+
+
+async def test_an_answer_that_is_masked_because_of_its_direction_is_flagged_with_all_that_was_found(site: Site) -> None:
+    await site.make("/api/policies", name="out", outbound="redact", category_actions={"pii": "redact"})
+    key = (await site.key(policy="out", scopes=["shield:scan"]))["key"]
+    messages = [user(HELLO), model(f"Write to anna.meier@example.org today. {SPILL}")]
+    found = await ask(site, "/api/v1/text/chat", {"messages": messages}, key)
+    assert {"secret", "pii"} <= {one["detection_type"] for one in found}
+    answer = await ask(site, "/v2/guard", {"messages": messages, "breakdown": True}, key)
+    assert any(one["detector_type"].startswith("secret/") for one in answer["breakdown"])
+    answer = await ask(site, "/analyze/output", {"prompt": HELLO, "output": SPILL}, key)
+    assert answer["scanners"]["Secrets"] > 0
+
+
+async def test_a_secret_in_many_texts_counts_in_each_of_them(site: Site, keys: dict[str, str]) -> None:
+    texts = [f"Text {number}. {SPILL}" for number in range(30)]
+    answer = await ask(site, "/api/v1/moderations", {"input": texts}, keys["block"])
+    assert all(one["flagged"] for one in answer["results"])
+    assert all(await ask(site, "/api/v1/text/contents", {"contents": texts}, keys["block"]))
+    answer = await ask(site, "/v2/guard", {"messages": list(map(user, texts)), "breakdown": True}, keys["mask"])
+    assert "policy/block" in {one["detector_type"] for one in answer["breakdown"]}
+
+
+async def test_lakera_is_given_no_place_that_is_not_in_the_content(site: Site) -> None:
+    await site.make("/api/policies", name="pii", category_actions={"pii": "redact"})
+    key = (await site.key(policy="pii", scopes=["shield:scan"]))["key"]
+    parts = [{"type": "text", "text": HELLO}, {"type": "text", "text": "mail anna.meier@example.org"}]
+    for message in ({"role": "user", "name": "anna.meier@example.org", "content": HELLO}, user(parts)):
+        answer = await ask(site, "/v2/guard", {"messages": [message], "breakdown": True}, key)
+        assert answer["payload"] == []
+        assert "policy/block" in {one["detector_type"] for one in answer["breakdown"]}
+
+
+@pytest.mark.parametrize("path", ["/v2/guard", "/api/v1/text/chat"])
+async def test_an_attack_in_the_words_of_the_model_or_in_a_tool_is_found(
+    site: Site, keys: dict[str, str], path: str
+) -> None:
+    assert is_refused(path, await ask(site, path, {"messages": [user(HELLO), model(ATTACK)]}, keys["block"]))
+    if path != "/v2/guard":
+        tool = {"type": "function", "function": {"name": "x", "description": ATTACK}}
+        body = {"messages": [user(HELLO)], "tools": [tool]}
+        assert is_refused(path, await ask(site, path, body, keys["block"]))
+
+
+async def test_odd_bodies_are_judged_and_not_an_error(site: Site, keys: dict[str, str]) -> None:
+    deep = "x"
+    for _ in range(11):
+        deep = "[" * 60 + json.dumps(deep) + "]" * 60
+    answer = await ask(site, REQUEST, {"input_type": "request", "texts": [SPILL, deep]}, keys["mask"])
+    assert SECRET not in str(answer)
+    for more in ({"choices": [1]}, {"json": {"x": 1}}):
+        sent = portkey(SPILL) | {"request": {"json": {"model": "m", "messages": [user(SPILL)], **more}, "text": SPILL}}
+        answer = await ask(site, "/integrations/portkey", sent, keys["mask"])
+        assert set(answer["transformedData"]["request"]["json"]) == {"model", "messages", *more}
+        assert SECRET not in str(answer)
+    null = {"response": {"json": None, "text": SPILL}, "eventType": "afterRequestHook"}
+    assert SECRET not in str(await ask(site, "/integrations/portkey", null, keys["mask"]))
+
+
+async def test_an_id_of_a_call_that_may_be_a_secret_is_not_kept(site: Site, keys: dict[str, str]) -> None:
+    await ask(site, REQUEST, ASKED[REQUEST](ATTACK) | {"litellm_call_id": SECRET}, keys["block"])
+    assert SECRET not in str((await site.ask("GET", "/api/audit"))["data"])

@@ -155,10 +155,12 @@ class Loaded:
         assert module.Filter.Valves.model_json_schema()["properties"]["on_error"]["enum"] == ["block", "allow"]
         self.filter.valves = self.filter.Valves(**valves)
 
-    async def call(self, kind: str, data: dict) -> dict:
+    async def call(self, kind: str, data: dict, metadata: dict | None = None) -> dict:
         handler = getattr(self.filter, kind)
         known = inspect.signature(handler).parameters
-        extra = {name: value for name, value in {"__user__": {"id": "1"}, "__id__": "g"}.items() if name in known}
+        extra = {
+            name: value for name, value in {"__metadata__": metadata or {}, "__id__": "g"}.items() if name in known
+        }
         found = handler(**{"event" if kind == "stream" else "body": data}, **extra)
         return await found if inspect.iscoroutinefunction(handler) else found
 
@@ -205,6 +207,28 @@ async def test_a_filter_of_open_webui_shows_no_piece_of_a_secret(gateway: Served
     chat = {"messages": [*spoken("Hello.")["messages"], {"role": "assistant", "content": f"Use {SECRET} now."}]}
     assert SECRET not in str(await one.call("outlet", chat))
     assert await one.call("stream", {"usage": {"total_tokens": 1}}) == {"usage": {"total_tokens": 1}}
+    hidden = {"message": {"content": SECRET}, "logprobs": [SECRET], "text": SECRET, "finish_reason": "stop"}
+    for event in ({"id": "c2", "choices": [hidden]}, {"message": {"content": SECRET}}, {"error": {"message": SECRET}}):
+        assert SECRET not in str(await one.call("stream", event))
+
+
+async def test_a_filter_of_open_webui_mixes_no_two_answers(gateway: Served, filter_key: str) -> None:
+    one = Loaded(url=gateway.url, key=filter_key)
+    for number, (who, said, ends) in enumerate((("a", "Anna.", None), ("b", "Bert.", "stop"), ("a", " Bye.", "stop"))):
+        event = {"id": f"m{number}", "choices": [{"delta": {"content": said}, "finish_reason": ends}]}
+        shown = str(await one.call("stream", event, {"message_id": who}))
+        assert ("Bert." in shown) == (who == "b") and ("Anna. Bye." in shown) == (number == 2)
+    with pytest.raises(RuntimeError, match="whose answer"):
+        await one.call("stream", {"choices": [{"delta": {"content": "Hello."}}]})
+
+
+@pytest.mark.parametrize("action", [[], {}, {"reason": "x", "body": [1]}, {"reason": "x", "body": {"choices": []}}])
+async def test_a_filter_of_open_webui_takes_an_odd_answer_for_no_decision(action: object) -> None:
+    one = Loaded()
+    one.filter._post = lambda path, body: {"action": action}
+    with pytest.raises(RuntimeError, match="no decision"):
+        await one.call("inlet", spoken("Hello."))
+    assert "Hello" not in await one.streamed({"content": "Hello"}, {})
 
 
 async def test_a_filter_of_open_webui_blocks_without_a_decision_unless_told_otherwise(gateway: Served) -> None:
