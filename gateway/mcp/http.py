@@ -254,9 +254,9 @@ class HttpMcp:
             raise
         if waiting.response is not None:
             return waiting.response
-        # A call in a session continues when the peer leaves.
-        left = scope.cancel if session is None else lambda: None
-        return Response(200, SSE_HEADERS, stream=waiting.open_stream(left), ends_with_peer=True)
+        if session is None:  # a call in a session continues when the peer leaves
+            waiting.left = scope.cancel
+        return Response(200, SSE_HEADERS, stream=waiting.stream, ends_with_peer=True)
 
     async def _answer(
         self, session: Session, message: Message | Batch, context: RequestContext, notify: Notify | None = None
@@ -271,37 +271,28 @@ class HttpMcp:
 
 
 class _Waiting:
-    """A request that waits for a call. Once it has a stream, earlier messages and the answer go there."""
+    """A request that waits for a call. Its stream holds all messages, unless one answer is sent in its place.
+
+    left: called when the peer leaves the stream.
+    """
 
     def __init__(self) -> None:
         self.done = anyio.Event()
         self.response: Response | None = None
-        self._stream: EventStream | None = None
-        self._earlier: list[bytes] = []
-
-    def open_stream(self, left: Callable[[], None]) -> EventStream:
-        """Answer by a stream from now on. left: called when the stream ends."""
-        self._stream = EventStream(left)
-        for message in self._earlier:
-            self._stream.send(render_event(message))
-        self._earlier.clear()
-        return self._stream
+        self.left: Callable[[], None] = lambda: None
+        self.stream = EventStream(lambda: self.left())
 
     async def notify(self, message: bytes) -> None:
-        """Take a message that precedes the answer. Without a stream, it is dropped at the end."""
-        if self._stream is not None:
-            self._stream.send(render_event(message))
-        else:
-            self._earlier.append(message)
+        """Take a message that precedes the answer."""
+        self.stream.send(render_event(message))
 
     def answered(self, response: Response) -> None:
         """Take the answer to the call."""
         self.response = response
         self.done.set()
-        if self._stream is not None:
-            if response.body:
-                self._stream.send(render_event(response.body))
-            self._stream.end()
+        if response.body:
+            self.stream.send(render_event(response.body))
+        self.stream.end()
 
 
 async def _preflight(allowed: str, request: Request, context: RequestContext) -> Response:
