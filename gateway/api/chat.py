@@ -4,7 +4,6 @@ from functools import partial
 
 from gateway.api.paths import V2, model_id
 from gateway.api.reading import LARGE_BYTES, read_body
-from gateway.api.responses import JSON, Headers, error_response, json_response
 from gateway.app import Gateway
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.errors import GatewayError, NotFound, PermissionDenied, error_shape, status_of
@@ -13,6 +12,7 @@ from gateway.http.sse import KEEP_ALIVE, SSE_HEADERS, render_event
 from gateway.llm.base import ChatRequest, UpstreamFault, UpstreamRefused
 from gateway.log import Log
 from gateway.offload import ThreadOffload
+from gateway.responses import JSON, Headers, error_response, json_response
 from gateway.services.chat import PromptBlocked
 from gateway.services.chat_record import ShieldSummary
 from gateway.services.chat_stream import ChatStream

@@ -9,7 +9,6 @@ from gateway.api.cors import Cors
 from gateway.api.credentials import Callers, sole_key
 from gateway.api.internal import InternalDoor, is_own_user, not_own_user
 from gateway.api.paths import not_served, routed_path
-from gateway.api.responses import Finisher, Headers, error_response, rate_headers
 from gateway.api.routes import Endpoint, make_router
 from gateway.app import Gateway
 from gateway.auth.ratelimit import RateExceeded
@@ -17,6 +16,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import GatewayError, Overloaded, RateLimited, Shed, UpstreamUnavailable, status_of
 from gateway.http.messages import BodyTooLong, HttpError, Request, Response
 from gateway.operations.operation import ANONYMOUS, Door
+from gateway.responses import Finisher, Headers, error_response, rate_headers
 from gateway.settings import named
 
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))

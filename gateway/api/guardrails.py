@@ -3,13 +3,13 @@
 from collections.abc import Awaitable, Callable
 
 from gateway.api.reading import LARGE_BYTES, read_body
-from gateway.api.responses import json_response
 from gateway.app import Gateway
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import InvalidRequest
 from gateway.guardrails.contract import Call, Contract
 from gateway.http.messages import Request, Response
 from gateway.offload import ThreadOffload
+from gateway.responses import json_response
 
 _MOST_ID_CHARS = 200
 

@@ -9,7 +9,6 @@ from gateway.api.chat import ChatEdge
 from gateway.api.guardrails import GuardrailEdge
 from gateway.api.plain import PlainEdge
 from gateway.api.reading import LARGE_BYTES, record_reader
-from gateway.api.responses import envelope_response
 from gateway.api.signin import SignInEdge
 from gateway.api.static import StaticEdge
 from gateway.app import Gateway
@@ -23,6 +22,7 @@ from gateway.operations.edges import MANUAL_OPERATIONS
 from gateway.operations.every import ALL_OPERATIONS
 from gateway.operations.guardrails import operation_of
 from gateway.operations.operation import Door, Operation
+from gateway.responses import envelope_response
 from gateway.schema import encode
 
 Handler = Callable[[Request, Principal, RequestContext], Awaitable[Response]]

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from gateway.api import dispatch
-from gateway.api.responses import (
+from gateway.auth.ratelimit import Admission
+from gateway.errors import STATUS_BY_CODE, GatewayError, InvalidRequest, RateLimited, error_shape
+from gateway.http.messages import Headers, Response
+from gateway.responses import (
     Finisher,
     accepts_gzip,
     error_response,
     json_response,
     rate_headers,
 )
-from gateway.auth.ratelimit import Admission
-from gateway.errors import STATUS_BY_CODE, GatewayError, InvalidRequest, RateLimited, error_shape
-from gateway.http.messages import Headers, Response
 
 # The error table of the API, as its users were told.
 TABLE = {

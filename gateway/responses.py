@@ -1,6 +1,6 @@
 """Build answers: the envelope, the one error shape, the headers that every answer has, and compression.
 
-An edge builds an answer with `json_response` or `error_response`; the dispatch completes it with `Finisher.finish`. So
+An edge builds an answer with `json_response` or `error_response`, and one place completes it with `Finisher.finish`. So
 no edge can forget the request id or a security header. `finish` changes the answer, so each request needs its own.
 """
 
@@ -47,7 +47,7 @@ def error_response(error: GatewayError | HttpError, *, request_id: str, headers:
         status, wait_seconds, headers = error.status, None, error.headers + headers
     else:
         status, wait_seconds = status_of(error.code), error.retry_after_seconds
-    if status == 401:
+    if status == 401 and "www-authenticate" not in dict(headers):
         headers = (*headers, ("www-authenticate", "Bearer"))
     if (status in _ALWAYS_RETRY or wait_seconds is not None) and "retry-after" not in dict(headers):
         headers = (*headers, ("retry-after", str(max(1, wait_seconds or 1))))
