@@ -4,6 +4,7 @@ This is one of the three places that turn errors into answers. `handle` never ra
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 from gateway.api.cors import Cors
 from gateway.api.credentials import Callers, sole_key
@@ -16,7 +17,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import GatewayError, Overloaded, RateLimited, Shed, UpstreamUnavailable, status_of
 from gateway.http.messages import BodyTooLong, HttpError, Request, Response
 from gateway.operations.operation import ANONYMOUS, Door
-from gateway.responses import Finisher, Headers, error_response, rate_headers
+from gateway.responses import Headers, error_response, finish, rate_headers
 from gateway.settings import named
 
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
@@ -34,7 +35,7 @@ class Dispatch:
         self._callers = Callers(gateway.settings.trusted_proxies)
         self._internal = InternalDoor(gateway)
         self._cors = Cors(gateway.settings.cors_origins)
-        self._finisher = Finisher(is_tls=bool(gateway.settings.tls_cert))
+        self._complete = partial(finish, is_tls=bool(gateway.settings.tls_cert))
         self._max_in_progress = gateway.settings.max_requests_in_work
         self._max_wait_seconds = gateway.settings.max_wait_seconds
         self._shed_logged_seconds = -1.0
@@ -59,7 +60,7 @@ class Dispatch:
             name = named(endpoint.operation.body_setting if endpoint else "max_body_bytes")
             error.message = f"The body is longer than {error.limit_bytes} bytes, the limit that {name} sets."
         request_id = self._new_id("req")
-        answer = self._finisher.finish(error_response(error, request_id=request_id), request_id)
+        answer = self._complete(error_response(error, request_id=request_id), request_id)
         return answer if request is None else self._cors.complete(answer, request)
 
     async def check(self, request: Request) -> Response | None:
@@ -114,7 +115,7 @@ class Dispatch:
         metrics.observe("gateway_request_seconds", seconds, operation=operation)
         may_compress = endpoint is None or not endpoint.operation.has_secret
         asked = request.headers if may_compress else None
-        return self._cors.complete(self._finisher.finish(response, call.request_id, call.rate, asked), request)
+        return self._cors.complete(self._complete(response, call.request_id, call.rate, asked=asked), request)
 
     def _find(self, call: "_Call", request: Request) -> Endpoint:
         """Return the endpoint of a request. Raises Shed if it has too many in progress, or this one waited too long."""

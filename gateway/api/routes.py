@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from gateway.api import manual
 from gateway.api.chat import ChatEdge
-from gateway.api.guardrails import GuardrailEdge
+from gateway.api.guardrails import guardrail_edge
 from gateway.api.plain import PlainEdge
 from gateway.api.reading import LARGE_BYTES, record_reader
 from gateway.api.signin import SignInEdge
@@ -74,7 +74,7 @@ def make_router(gateway: Gateway) -> Router[Endpoint]:
 def _edges(gateway: Gateway) -> Mapping[str, Edge]:
     """Return what answers the operations without a call, by name."""
     plain, chat, signin, static = PlainEdge(gateway), ChatEdge(gateway), SignInEdge(gateway), StaticEdge()
-    guardrails = GuardrailEdge(gateway)
+    offload = ThreadOffload(wait_seconds=gateway.settings.max_wait_seconds)
     return {
         "chat.completions": chat.complete,
         "shield.chat": chat.try_out,
@@ -97,7 +97,7 @@ def _edges(gateway: Gateway) -> Mapping[str, Edge]:
         "dashboard.page": static.page,
         "dashboard.file": static.file,
         "dashboard.module": static.file,
-        **{operation_of(one): guardrails.answer(one) for one in CONTRACTS},
+        **{operation_of(one): guardrail_edge(gateway, offload, one) for one in CONTRACTS},
         **{operation.name: manual.page for operation in MANUAL_OPERATIONS},
     }
 

@@ -25,7 +25,7 @@ from gateway.mcp.server import NAME, SESSION_VERSIONS, McpServer, is_long
 from gateway.mcp.sessions import Calls, Session, Sessions
 from gateway.mcp.tool import Notify, Tool
 from gateway.mcp.tools import TOOLS
-from gateway.responses import Finisher, error_response, json_response
+from gateway.responses import error_response, finish, json_response
 from gateway.services.refusals import KEY_REFUSED
 
 MESSAGE_BYTES = 8 * 1024 * 1024
@@ -59,7 +59,6 @@ class HttpMcp:
         self._streams = Sessions(streams)
         self._sessions = Sessions(SESSIONS)
         self._is_stopping = False
-        self._finisher = Finisher(is_tls=False)
         self._routes: Mapping[str, Mapping[str, Handler]] = {
             "/health": {"GET": self._health, "HEAD": self._health},
             "/sse": {"GET": self._open_stream},
@@ -82,7 +81,7 @@ class HttpMcp:
         gateway.metrics.count("gateway_refused_requests_total", code=error.code)
         request_id = gateway.ids.new("req")
         response = error_response(error, request_id=request_id)
-        return self._finisher.finish(response, request_id, (("vary", "Origin"),))
+        return finish(response, request_id, (("vary", "Origin"),))
 
     async def check(self, request: Request) -> Response | None:
         """Check the head of a request before a large body is read. None: it is admitted."""
@@ -101,7 +100,7 @@ class HttpMcp:
             response = await handler(request, context)
         except (HttpError, GatewayError) as error:
             return self._refused(error, request, context)
-        return self._finisher.finish(response, context.request_id, door.cors_headers(request.headers))
+        return finish(response, context.request_id, door.cors_headers(request.headers))
 
     def _refused(self, error: HttpError | GatewayError, request: Request, context: RequestContext) -> Response:
         gateway, request_id = self._gateway(), context.request_id
@@ -110,7 +109,7 @@ class HttpMcp:
             gateway.authentication.refusals.record(error, context, action=KEY_REFUSED, resource_type="mcp")
         challenge = _CHALLENGE if isinstance(error, MissingApiKey | InvalidApiKey) else ()
         response = error_response(error, request_id=request_id, headers=challenge)
-        return self._finisher.finish(response, request_id, door.cors_headers(request.headers))
+        return finish(response, request_id, door.cors_headers(request.headers))
 
     async def _handler(self, request: Request, context: RequestContext) -> Handler:
         """Return the handler of a request. Raises HttpError or GatewayError if it is not admitted."""
