@@ -16,27 +16,25 @@ SESSION_CALLS = 64
 
 @dataclass(slots=True, eq=False)
 class Session:
-    """One peer's session. stream: where its answers go, if they do not go to its requests."""
+    """One peer's session. stream: where its answers go; unused if they go to its requests."""
 
     id: str
     server: McpServer
-    stream: EventStream | None = None
+    stream: EventStream = field(default_factory=lambda: EventStream(lambda: None))
     calls: set[anyio.CancelScope] = field(default_factory=set)
 
     def deliver(self, response: Response) -> None:
         """Send the body of an answer on the stream."""
-        if self.stream is not None and response.body:
+        if response.body:
             self.stream.send(render_event(response.body))
 
     async def notify(self, message: bytes) -> None:
         """Send a message that precedes an answer on the stream."""
-        if self.stream is not None:
-            self.stream.send(render_event(message))
+        self.stream.send(render_event(message))
 
     def close(self) -> None:
         """End the stream and cancel the running calls."""
-        if self.stream is not None:
-            self.stream.end()
+        self.stream.end()
         for scope in self.calls:
             scope.cancel()
 
