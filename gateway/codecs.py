@@ -29,8 +29,9 @@ class Bad(Exception):
         self.reason = reason
         self.path = path
 
-    def under(self, name: str) -> "Bad":
-        """Add a step in front of the path."""
+    def under(self, step: str | int) -> "Bad":
+        """Add a step in front of the path: a name, or the index of an item."""
+        name = step[:NAME_CHARS] if isinstance(step, str) else f"[{step}]"
         self.path = name + ("." if self.path and not self.path.startswith("[") else "") + self.path
         return self
 
@@ -52,6 +53,14 @@ class Kind:
 def as_is(value: object) -> object:
     """Write a value that is JSON already."""
     return value
+
+
+def read_part(read: Read, value: object, now_at: int | None, step: str | int) -> object:
+    """Read a part of a value. step: its name or its index, which an error has in its path."""
+    try:
+        return read(value, now_at)
+    except Bad as bad:
+        raise bad.under(step) from None
 
 
 def _leaf(name: str, phrase: str, *wanted: type) -> Kind:
@@ -149,13 +158,7 @@ def sequence(origin: type, item: Kind) -> Kind:
     def read(value: object, now_at: int | None) -> object:
         if not isinstance(value, list):
             raise Bad("must be a list")
-        items = []
-        for index, one in enumerate(value):
-            try:
-                items.append(item.read(one, now_at))
-            except Bad as bad:
-                raise bad.under(f"[{index}]") from None
-        return origin(items)
+        return origin([read_part(item.read, one, now_at, index) for index, one in enumerate(value)])
 
     def write(value: Iterable[Any]) -> object:
         items: list[Any] = [item.write(one) for one in value]
@@ -170,13 +173,7 @@ def mapping(item: Kind) -> Kind:
     def read(value: object, now_at: int | None) -> object:
         if not isinstance(value, dict):
             raise Bad("must be an object")
-        items = {}
-        for name, one in value.items():
-            try:
-                items[name] = item.read(one, now_at)
-            except Bad as bad:
-                raise bad.under(name[:NAME_CHARS]) from None
-        return items
+        return {name: read_part(item.read, one, now_at, name) for name, one in value.items()}
 
     def write(value: Mapping[str, object]) -> object:
         return {name: item.write(one) for name, one in value.items()}

@@ -21,7 +21,6 @@ from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_
 
 from gateway.codecs import (
     LEAVES,
-    NAME_CHARS,
     Bad,
     Kind,
     Now,
@@ -30,6 +29,7 @@ from gateway.codecs import (
     choice,
     mapping,
     or_default,
+    read_part,
     sequence,
     time,
     union,
@@ -189,10 +189,7 @@ def _bounded(kind: Kind, bounds: Bounds) -> Read:
         if form is not None and (form.fullmatch(result) is None or _HALF_PAIR.search(result)):
             raise Bad(bounds.says or f"must have the form {bounds.pattern}")
         for name in result if bounds.names else ():
-            try:
-                read_name(name, now_at)
-            except Bad as bad:
-                raise bad.under(name[:NAME_CHARS]) from None
+            read_part(read_name, name, now_at, name)
         return result
 
     return read
@@ -227,12 +224,9 @@ def _record(cls: Any) -> Kind:
         arguments: dict[str, object] = {}
         for name, item in value.items():
             if name not in rows:
-                raise Bad(f"is not a field here; the fields are: {known}", name[:NAME_CHARS])
+                raise Bad(f"is not a field here; the fields are: {known}").under(name)
             field, kind = rows[name]
-            try:
-                arguments[field.name] = kind.read(item, now_at)
-            except Bad as bad:
-                raise bad.under(name) from None
+            arguments[field.name] = read_part(kind.read, item, now_at, name)
         for name in required:
             if name not in value:
                 raise Bad("is missing", name)

@@ -1,10 +1,7 @@
 """Read the body of a chat, call the chat service, and add the shield's headers. Decides nothing."""
 
-from functools import partial
-
 from gateway.api.paths import V2, model_id
 from gateway.api.reading import LARGE_BYTES, read_body
-from gateway.api.responses import JSON, Headers, error_response, json_response
 from gateway.app import Gateway
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
 from gateway.errors import GatewayError, NotFound, PermissionDenied, error_shape, status_of
@@ -13,6 +10,7 @@ from gateway.http.sse import KEEP_ALIVE, SSE_HEADERS, render_event
 from gateway.llm.base import ChatRequest, UpstreamFault, UpstreamRefused
 from gateway.log import Log
 from gateway.offload import ThreadOffload
+from gateway.responses import JSON, Headers, error_response, json_response
 from gateway.services.chat import PromptBlocked
 from gateway.services.chat_record import ShieldSummary
 from gateway.services.chat_stream import ChatStream
@@ -55,13 +53,18 @@ class ChatEdge:
         tried_by: Principal | None = None,
     ) -> Response:
         request.may_be_left = self._chat.may_be_left
-        read = partial(self._read, may_stream=may_stream)
+
+        def read(request: Request) -> ChatRequest:
+            return self._chat.dialect.read(read_body(request), request.body, may_stream=may_stream)
+
         try:
             prompt = await self._offload.run(read, request) if len(request.body) > LARGE_BYTES else read(request)
             if prompt.prompt.is_streamed:
                 request.may_be_left = lambda: True  # what was made of the completion is counted
                 stream = await self._chat.stream(who, prompt, context, tried_by=tried_by)
-                return _streamed(stream, context.request_id, self._gateway.log)
+                headers = SSE_HEADERS + stream.headers + _shield_headers(stream.summary())
+                events = _Events(stream, context.request_id, self._gateway.log)
+                return Response(200, headers, stream=events, ends_with_peer=True, is_endless=False)
             answer = await self._chat.complete(who, prompt, context, tried_by=tried_by)
         except PromptBlocked as error:
             refused = error_response(error, request_id=context.request_id)
@@ -71,14 +74,11 @@ class ChatEdge:
             return _refused(error, context.request_id)
         except UpstreamFault as error:
             # OpenAI's clients repeat a 502 twice; an answer that took too long would be made and paid again.
-            headers: Headers = (("x-should-retry", "false"),) if error.is_late else ()
-            return error_response(error, request_id=context.request_id, headers=headers)
+            no_retry = (("x-should-retry", "false"),) if error.is_late else ()
+            return error_response(error, request_id=context.request_id, headers=no_retry)
         reply = answer.reply
         body = write_json(reply.body) if reply.raw is None else reply.raw
         return Response(200, JSON + reply.headers + _shield_headers(answer.shield), body)
-
-    def _read(self, request: Request, *, may_stream: bool) -> ChatRequest:
-        return self._chat.dialect.read(read_body(request), request.body, may_stream=may_stream)
 
     async def models(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
         """List the models that the caller may use."""
@@ -123,11 +123,6 @@ class _Events:
             shape = error_shape(status_of(error.code), error.code, error.message, error.param, self._request_id)
             return render_event(write_json(shape), "")
         return KEEP_ALIVE if chunk is None else render_event(write_json(chunk), "")
-
-
-def _streamed(stream: ChatStream, request_id: str, log: Log) -> Response:
-    headers = SSE_HEADERS + stream.headers + _shield_headers(stream.summary())
-    return Response(200, headers, stream=_Events(stream, request_id, log), ends_with_peer=True, is_endless=False)
 
 
 def _shield_headers(shield: ShieldSummary) -> Headers:

@@ -18,13 +18,16 @@ _KEY_HEADERS = (_SERVICE_KEY, "x-api-key", "api-key")
 _WITH_PORT = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([0-9.]{7,15}))(?::[0-9]{1,5})?")
 
 
-def api_keys(headers: Headers) -> tuple[str, ...]:
-    """Return the different keys of a request, unchecked. A good request has one, an anonymous one none.
+def sole_key(headers: Headers) -> str | None:
+    """Return the key of a request as sent, unchecked, or None when none was sent.
 
     This is the only function that reads a key. It reads `X-Service-Key`, `x-api-key`, `api-key`, and
     `Authorization: Bearer` unless an `X-Service-Key` takes precedence. A header sent twice arrives joined by a comma,
     which no key contains. `Authorization` with another scheme or without a token counts as the invalid key "" if no
     other header has a key. An empty `x-api-key` or `api-key` is ignored.
+
+    Raises:
+        InvalidRequest: two different keys were sent, so the gateway cannot tell which one to use.
     """
     found = ((name, headers.get(name)) for name in _KEY_HEADERS)
     keys = [key for name, key in found if key or (key is not None and name == _SERVICE_KEY)]
@@ -34,17 +37,7 @@ def api_keys(headers: Headers) -> tuple[str, ...]:
         token = token.strip(" ") if scheme.lower() == "bearer" else ""
         if token or not keys:
             keys.append(token)
-    return tuple(dict.fromkeys(keys))
-
-
-def sole_key(headers: Headers) -> str | None:
-    """Return the key as sent, unchecked, or None when none was sent.
-
-    Raises:
-        InvalidRequest: two different keys were sent, so the gateway cannot tell which one to use.
-    """
-    keys = api_keys(headers)
-    if len(keys) > 1:
+    if len(set(keys)) > 1:
         names = "X-Service-Key, x-api-key, api-key or Authorization: Bearer"
         raise InvalidRequest(f"Two different API keys were sent; send one, in {names}.", param="X-Service-Key")
     return keys[0] if keys else None

@@ -4,12 +4,12 @@ This is one of the three places that turn errors into answers. `handle` never ra
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 from gateway.api.cors import Cors
 from gateway.api.credentials import Callers, sole_key
 from gateway.api.internal import InternalDoor, is_own_user, not_own_user
 from gateway.api.paths import not_served, routed_path
-from gateway.api.responses import Finisher, Headers, error_response, rate_headers
 from gateway.api.routes import Endpoint, make_router
 from gateway.app import Gateway
 from gateway.auth.ratelimit import RateExceeded
@@ -17,6 +17,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import GatewayError, Overloaded, RateLimited, Shed, UpstreamUnavailable, status_of
 from gateway.http.messages import BodyTooLong, HttpError, Request, Response
 from gateway.operations.operation import ANONYMOUS, Door
+from gateway.responses import Headers, error_response, finish, rate_headers
 from gateway.settings import named
 
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
@@ -28,15 +29,11 @@ class Dispatch:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._new_id = gateway.ids.new
-        self._monotonic_seconds = gateway.clock.monotonic_seconds
         self._router = make_router(gateway)
         self._callers = Callers(gateway.settings.trusted_proxies)
         self._internal = InternalDoor(gateway)
         self._cors = Cors(gateway.settings.cors_origins)
-        self._finisher = Finisher(is_tls=bool(gateway.settings.tls_cert))
-        self._max_in_progress = gateway.settings.max_requests_in_work
-        self._max_wait_seconds = gateway.settings.max_wait_seconds
+        self._complete = partial(finish, is_tls=bool(gateway.settings.tls_cert))
         self._shed_logged_seconds = -1.0
 
     def body_limit(self, method: str, path: str) -> int:
@@ -58,8 +55,8 @@ class Dispatch:
             endpoint = self._endpoint(request.method, request.path)
             name = named(endpoint.operation.body_setting if endpoint else "max_body_bytes")
             error.message = f"The body is longer than {error.limit_bytes} bytes, the limit that {name} sets."
-        request_id = self._new_id("req")
-        answer = self._finisher.finish(error_response(error, request_id=request_id), request_id)
+        request_id = self._gateway.ids.new("req")
+        answer = self._complete(error_response(error, request_id=request_id), request_id)
         return answer if request is None else self._cors.complete(answer, request)
 
     async def check(self, request: Request) -> Response | None:
@@ -68,7 +65,7 @@ class Dispatch:
         None: the request is admitted. It then counts against the rate of its key. `handle` checks the key again,
         because it may be revoked while the body arrives.
         """
-        call = _Call(self._new_id("req"))
+        call = _Call(self._gateway.ids.new("req"))
         try:
             await self._enter(call, self._find(call, request), request)
         except Exception as error:
@@ -78,7 +75,7 @@ class Dispatch:
 
     async def handle(self, request: Request) -> Response:
         """Answer one request. Every error becomes an answer; none is raised."""
-        call: _Call = request.call or _Call(self._new_id("req"))
+        call: _Call = request.call or _Call(self._gateway.ids.new("req"))
         if (preflight := self._cors.preflight(request)) is not None:
             return self._finish(preflight, call, request)
         try:
@@ -110,11 +107,11 @@ class Dispatch:
         operation = "unmatched" if endpoint is None else endpoint.operation.name
         method = request.method if request.method in _METHODS else "other"
         metrics.count("gateway_requests_total", operation=operation, method=method, status=str(response.status))
-        seconds = self._monotonic_seconds() - request.started_seconds
+        seconds = self._gateway.clock.monotonic_seconds() - request.started_seconds
         metrics.observe("gateway_request_seconds", seconds, operation=operation)
         may_compress = endpoint is None or not endpoint.operation.has_secret
         asked = request.headers if may_compress else None
-        return self._cors.complete(self._finisher.finish(response, call.request_id, call.rate, asked), request)
+        return self._cors.complete(self._complete(response, call.request_id, call.rate, asked=asked), request)
 
     def _find(self, call: "_Call", request: Request) -> Endpoint:
         """Return the endpoint of a request. Raises Shed if it has too many in progress, or this one waited too long."""
@@ -124,10 +121,10 @@ class Dispatch:
             if error.status == 404:
                 raise not_served(request.path, self._is_served) from None
             raise
-        waited_seconds = self._monotonic_seconds() - request.arrived_seconds
-        if endpoint.is_shed and (
-            endpoint.in_progress >= self._max_in_progress or waited_seconds > self._max_wait_seconds
-        ):
+        settings = self._gateway.settings
+        waited_seconds = self._gateway.clock.monotonic_seconds() - request.arrived_seconds
+        is_full = endpoint.in_progress >= settings.max_requests_in_work
+        if endpoint.is_shed and (is_full or waited_seconds > settings.max_wait_seconds):
             raise Shed
         return endpoint
 
@@ -197,7 +194,7 @@ class Dispatch:
     def _note_overload(self, request_id: str, endpoint: Endpoint | None) -> None:
         """Count a shed request, and log one a second: a line for each would add to the overload."""
         self._gateway.metrics.count("gateway_shed_total")
-        now_seconds = self._monotonic_seconds()
+        now_seconds = self._gateway.clock.monotonic_seconds()
         if now_seconds - self._shed_logged_seconds >= 1:
             self._shed_logged_seconds = now_seconds
             self._gateway.log.warning("overloaded", request_id=request_id, route=endpoint.path if endpoint else None)

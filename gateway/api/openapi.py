@@ -38,9 +38,14 @@ def _closed(**properties: JsonSchema) -> JsonSchema:
     return {"type": "object", "additionalProperties": False, "required": list(properties), "properties": properties}
 
 
-def _object(required: list[str], properties: JsonSchema) -> JsonSchema:
+def _open(required: list[str], **properties: JsonSchema) -> JsonSchema:
     """Return the schema of an object that may have other fields as well."""
-    return {"type": "object", "required": required, "properties": properties, "additionalProperties": _ANY}
+    return {"type": "object", "required": required, "properties": properties}
+
+
+def _object(required: list[str], **properties: JsonSchema) -> JsonSchema:
+    """Return the schema of an object whose other fields hold any JSON."""
+    return _open(required, **properties) | {"additionalProperties": _ANY}
 
 
 _ERROR = _closed(
@@ -78,9 +83,9 @@ _PARTS: JsonSchema = {
     "type": "array",
     "items": {
         "anyOf": [
-            _object(["type", "text"], {"type": {"enum": _TEXT_PARTS}, "text": _TEXT}),
-            _object(["type", "refusal"], {"type": {"const": "refusal"}, "refusal": _TEXT}),
-            _object(["type"], {"type": {"type": "string", "not": {"enum": [*_TEXT_PARTS, "refusal"]}}}),
+            _object(["type", "text"], type={"enum": _TEXT_PARTS}, text=_TEXT),
+            _object(["type", "refusal"], type={"const": "refusal"}, refusal=_TEXT),
+            _object(["type"], type={"type": "string", "not": {"enum": [*_TEXT_PARTS, "refusal"]}}),
         ]
     },
 }
@@ -88,49 +93,39 @@ _MESSAGE: JsonSchema = {
     "anyOf": [
         _object(
             ["role", "content"],
-            {"role": {"enum": ["system", "developer", "user", "tool"]}, "content": {"anyOf": [_TEXT, _PARTS]}},
+            role={"enum": ["system", "developer", "user", "tool"]},
+            content={"anyOf": [_TEXT, _PARTS]},
         ),
-        _object(["role"], {"role": {"enum": ["assistant", "function"]}, "content": {"anyOf": [_TEXT, _PARTS, _NULL]}}),
+        _object(["role"], role={"enum": ["assistant", "function"]}, content={"anyOf": [_TEXT, _PARTS, _NULL]}),
     ]
 }
 _CHAT_REQUEST: JsonSchema = {
     "description": "The request of the OpenAI API. Fields not listed here are scanned and passed on."
 } | _object(
     ["model", "messages"],
-    {
-        "model": {"type": "string", "minLength": 1, "maxLength": 256},
-        "messages": {"type": "array", "minItems": 1, "items": _MESSAGE},
-        "max_tokens": {"anyOf": [{"type": "integer", "minimum": INT64_LOW, "maximum": INT64_HIGH}, _NULL]},
-        "stream": {"enum": [False, None], "description": "True is served at the base URL /api/v2."},
-    },
+    model={"type": "string", "minLength": 1, "maxLength": 256},
+    messages={"type": "array", "minItems": 1, "items": _MESSAGE},
+    max_tokens={"anyOf": [{"type": "integer", "minimum": INT64_LOW, "maximum": INT64_HIGH}, _NULL]},
+    stream={"enum": [False, None], "description": "True is served at the base URL /api/v2."},
 )
-_MODEL: JsonSchema = {"type": "object", "required": ["id"], "properties": {"id": _TEXT}}
+_MODEL = _open(["id"], id=_TEXT)
 # Answers of operations that no record describes.
 _REPLIES: dict[str, JsonSchema] = {
-    "chat.completions": {
-        "type": "object",
-        "required": ["choices"],
-        "properties": {"id": _TEXT, "model": _TEXT, "choices": {"type": "array", "items": {"type": "object"}}},
-    },
-    "models.list": {
-        "type": "object",
-        "required": ["object", "data"],
-        "properties": {"object": {"const": "list"}, "data": {"type": "array", "items": _MODEL}},
-    },
+    "chat.completions": _open(
+        ["choices"], id=_TEXT, model=_TEXT, choices={"type": "array", "items": {"type": "object"}}
+    ),
+    "models.list": _open(["object", "data"], object={"const": "list"}, data={"type": "array", "items": _MODEL}),
     "models.show": _MODEL,
-    "health": {
-        "type": "object",
-        "required": ["status", "name"],
-        "properties": {
-            "status": {"type": "string", "enum": ["ok", "degraded"]},
-            "name": _TEXT,
-            "version": _TEXT,
-            "build": _TEXT,
-            "archive_sha256": {"type": ["string", "null"], "pattern": "^[0-9a-f]{64}$"},
-            "uptime_seconds": {"type": "number", "minimum": 0},
-            "checks": {"type": "object", "additionalProperties": _TEXT},
-        },
-    },
+    "health": _open(
+        ["status", "name"],
+        status={"type": "string", "enum": ["ok", "degraded"]},
+        name=_TEXT,
+        version=_TEXT,
+        build=_TEXT,
+        archive_sha256={"type": ["string", "null"], "pattern": "^[0-9a-f]{64}$"},
+        uptime_seconds={"type": "number", "minimum": 0},
+        checks={"type": "object", "additionalProperties": _TEXT},
+    ),
     "openapi": {"type": "object"},
     "about.sbom": {"type": "object"},
 }

@@ -4,7 +4,6 @@ import sys
 
 from gateway import __version__, bundle
 from gateway.api.openapi import document
-from gateway.api.responses import JSON, json_response
 from gateway.app import Gateway
 from gateway.auth.sessions import read_cookie
 from gateway.domain.principals import Principal, RequestContext
@@ -20,6 +19,7 @@ from gateway.operations.every import DESCRIBED_OPERATIONS
 from gateway.operations.incidents import EvidenceOf
 from gateway.operations.operation import ANONYMOUS, ById
 from gateway.operations.settings import sbom
+from gateway.responses import JSON, json_response
 from gateway.services.audit_export import CONTENT_TYPES as EXPORT_TYPES
 from gateway.services.audit_export import export
 from gateway.services.feed import Watcher

@@ -1,20 +1,21 @@
 """The routing table: one route for each row of `operations`, with the handler that answers it."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 from gateway.api import manual
 from gateway.api.chat import ChatEdge
-from gateway.api.guardrails import GuardrailEdge
 from gateway.api.plain import PlainEdge
-from gateway.api.reading import LARGE_BYTES, record_reader
-from gateway.api.responses import envelope_response
+from gateway.api.reading import LARGE_BYTES, read_body, record_reader
 from gateway.api.signin import SignInEdge
 from gateway.api.static import StaticEdge
 from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
+from gateway.errors import InvalidRequest
+from gateway.guardrails.contract import Call, Contract
 from gateway.guardrails.every import CONTRACTS
 from gateway.http.messages import Request, Response
 from gateway.http.router import Router
@@ -23,12 +24,14 @@ from gateway.operations.edges import MANUAL_OPERATIONS
 from gateway.operations.every import ALL_OPERATIONS
 from gateway.operations.guardrails import operation_of
 from gateway.operations.operation import Door, Operation
+from gateway.responses import envelope_response, json_response
 from gateway.schema import encode
 
 Handler = Callable[[Request, Principal, RequestContext], Awaitable[Response]]
 """Answers a request of an admitted caller. Adds only headers of its own; a GatewayError passes through."""
 Edge = Callable[[Request, Principal, RequestContext, Any], Awaitable[Response]]
 """Answers the same from the request and the record that the operation takes."""
+_CALL_ID = re.compile("[0-9a-f-]{8,64}")  # such as a UUID; any other text might be a secret
 
 
 @dataclass(slots=True, eq=False)
@@ -74,7 +77,7 @@ def make_router(gateway: Gateway) -> Router[Endpoint]:
 def _edges(gateway: Gateway) -> Mapping[str, Edge]:
     """Return what answers the operations without a call, by name."""
     plain, chat, signin, static = PlainEdge(gateway), ChatEdge(gateway), SignInEdge(gateway), StaticEdge()
-    guardrails = GuardrailEdge(gateway)
+    offload = ThreadOffload(wait_seconds=gateway.settings.max_wait_seconds)
     return {
         "chat.completions": chat.complete,
         "shield.chat": chat.try_out,
@@ -97,9 +100,30 @@ def _edges(gateway: Gateway) -> Mapping[str, Edge]:
         "dashboard.page": static.page,
         "dashboard.file": static.file,
         "dashboard.module": static.file,
-        **{operation_of(one): guardrails.answer(one) for one in CONTRACTS},
+        **{operation_of(one): _guardrail(gateway, offload, one) for one in CONTRACTS},
         **{operation.name: manual.page for operation in MANUAL_OPERATIONS},
     }
+
+
+def _guardrail(gateway: Gateway, offload: ThreadOffload, contract: Contract) -> Edge:
+    """Return what answers one contract. Whatever fails is an error of the API, and never a decision."""
+
+    async def judge(request: Request, who: Principal, context: RequestContext, command: None) -> Response:
+        is_large = len(request.body) > LARGE_BYTES
+        body = await offload.run(read_body, request) if is_large else read_body(request)
+        if not isinstance(body, dict):
+            raise InvalidRequest("The body must be a JSON object.")
+        call = Call(body, request.headers, context.request_id)
+        call_id = body.get(contract.call_id)
+        kept = call_id if isinstance(call_id, str) and _CALL_ID.fullmatch(call_id) else None
+        judged = []
+        for asked in await offload.run(contract.read, call) if is_large else contract.read(call):
+            one = await gateway.guardrails.judge(who, contract.name, asked, context, call_id=kept)
+            gateway.metrics.count("gateway_scans_total", source=contract.name, verdict=str(one.result.verdict))
+            judged.append(one)
+        return json_response(contract.write(call, judged))
+
+    return judge
 
 
 def _on_edge(gateway: Gateway, operation: Operation, edge: Edge) -> Handler:

@@ -1,7 +1,6 @@
 """Answer sign-in requests: session cookie, CSRF token and current user. Checks no password itself."""
 
 from gateway.api.credentials import Callers
-from gateway.api.responses import Headers, envelope_response
 from gateway.app import Gateway
 from gateway.auth.csrf import csrf_token
 from gateway.auth.sessions import clear_cookie, read_cookie, set_cookie
@@ -18,6 +17,7 @@ from gateway.operations.users import (
     SessionsEnded,
     SignedOut,
 )
+from gateway.responses import Headers, envelope_response
 from gateway.schema import encode
 
 _COOKIE_SECONDS = SESSION_MS // 1000

@@ -6,11 +6,11 @@ and never mixes two versions. The page names that folder, and browsers ask for t
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from gateway import bundle
 from gateway.domain.principals import Principal, RequestContext
 from gateway.http.messages import HttpError, Request, Response
+from gateway.responses import Headers
 
 FOLDER = "gateway/dashboard"
 PAGE = "index.html"
@@ -47,13 +47,6 @@ GUARDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    headers: tuple[tuple[str, str], ...]
-    etag: str
-    data: bytes
-
-
 class StaticEdge:
     """Answers the requests for the dashboard."""
 
@@ -64,11 +57,11 @@ class StaticEdge:
             whole.update(b"%d %s %d " % (len(name), name.encode(), len(raw[name])) + raw[name])
         self._version = whole.hexdigest()[:16]
         raw[PAGE] = raw[PAGE].replace(VERSION_MARK, self._version.encode())
-        self._files = {name: _file(name, data) for name, data in raw.items()}
+        self._files = {name: (_headers(name, data), data) for name, data in raw.items()}
 
     async def page(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
         """Return the page, or 304 to a browser that has it."""
-        return _fresh(request, self._files[PAGE])
+        return _fresh(request, *self._files[PAGE])
 
     async def file(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
         """Return a file of this version.
@@ -79,23 +72,21 @@ class StaticEdge:
         _, _, version, name = request.path.split("/", 3)
         if version != self._version or name == PAGE or name not in self._files:
             raise HttpError(404, "not_found", "The dashboard has no such file now; load the page again.")
-        return _fresh(request, self._files[name])
+        return _fresh(request, *self._files[name])
 
 
-def _file(name: str, data: bytes) -> _File:
-    etag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
-    headers = (
+def _headers(name: str, data: bytes) -> Headers:
+    return (
         ("content-type", TYPES[name.rpartition(".")[2]]),
         ("cache-control", _ASK_AGAIN if name == PAGE else _KEEP),
-        ("etag", etag),
+        ("etag", f'"{hashlib.sha256(data).hexdigest()[:32]}"'),
         *GUARDS,
     )
-    return _File(headers, etag, data)
 
 
-def _fresh(request: Request, file: _File) -> Response:
+def _fresh(request: Request, headers: Headers, data: bytes) -> Response:
     """Return the file, or 304 when the browser has just that (RFC 9110 section 13.1.2)."""
-    known = (request.headers.get("if-none-match") or "").split(",")
-    if any(one.strip().removeprefix("W/") in (file.etag, "*") for one in known):
-        return Response(304, tuple(pair for pair in file.headers if pair[0] != "content-type"))
-    return Response(200, file.headers, file.data)
+    known, etag = (request.headers.get("if-none-match") or "").split(","), dict(headers)["etag"]
+    if any(one.strip().removeprefix("W/") in (etag, "*") for one in known):
+        return Response(304, tuple(pair for pair in headers if pair[0] != "content-type"))
+    return Response(200, headers, data)

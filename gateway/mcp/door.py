@@ -10,13 +10,13 @@ import re
 
 from gateway.auth.keyhash import without_keys
 from gateway.domain.principals import RequestContext
-from gateway.errors import error_shape
-from gateway.http.messages import Headers, HttpError, Request, Response
+from gateway.errors import AccessDenied, InvalidApiKey, MissingApiKey
+from gateway.http.messages import Headers, Request, Response
 from gateway.mcp import jsonrpc
 from gateway.mcp.jsonrpc import Fault, Reply, RequestId
-from gateway.strict_json import write_json
+from gateway.responses import JSON
+from gateway.responses import Headers as HeaderList
 
-JSON = (("content-type", "application/json"),)
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _LOCAL_ORIGIN = re.compile(r"https?://(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?", re.ASCII)
 _MAY_SEND = (
@@ -26,9 +26,6 @@ _MAY_SEND = (
 _MAY_READ = "mcp-session-id, www-authenticate, x-request-id"
 _PREFLIGHT_SECONDS = "600"
 _USER_AGENT_CHARS = 200
-_COMMON = (("x-content-type-options", "nosniff"), ("referrer-policy", "no-referrer"))
-
-HeaderList = tuple[tuple[str, str], ...]
 
 
 def caller_of(request: Request, request_id: str) -> RequestContext:
@@ -42,27 +39,27 @@ def check_origin(headers: Headers) -> None:
     """Admit a request that comes from no page, or from a page of this host.
 
     Raises:
-        HttpError: 403, the page belongs to another site, or hides its site.
+        AccessDenied: the page belongs to another site, or hides its site.
     """
     origin = headers.get("origin")
     if origin is not None and not _is_local(origin):
-        raise HttpError(403, "access_denied", "Only pages of this host may call.")
+        raise AccessDenied("Only pages of this host may call.")
 
 
 def check_key(headers: Headers, key: str | None) -> None:
     """Admit a request with `key` in `X-Service-Key`, or else in `Authorization: Bearer`.
 
     Raises:
-        HttpError: 401, the key is missing or wrong, or `key` is None.
+        MissingApiKey: there is none. InvalidApiKey: it is wrong, or `key` is None.
     """
     given = headers.get("x-service-key")
     if given is None:
         scheme, _, token = (headers.get("authorization") or "").partition(" ")
         given = token.strip(" ") if scheme.lower() == "bearer" else ""
     if not given:
-        raise _unauthorized("missing_api_key", "An API key is needed: Authorization: Bearer, or X-Service-Key.")
+        raise MissingApiKey("An API key is needed: Authorization: Bearer, or X-Service-Key.")
     if key is None or not hmac.compare_digest(given.encode(), key.encode()):
-        raise _unauthorized("invalid_api_key", "The API key is not the one of this server.")
+        raise InvalidApiKey("The API key is not the one of this server.")
 
 
 def cors_headers(headers: Headers) -> HeaderList:
@@ -93,23 +90,5 @@ def faulty(request_id: RequestId | None, reason: str, code: int = jsonrpc.INVALI
     return Response(400, JSON, jsonrpc.render(Reply(request_id, Fault(code, reason))))
 
 
-def refusal(error: HttpError, request_id: str) -> Response:
-    """Render a refusal in the error shape of the API."""
-    shape = error_shape(error.status, error.code, error.message, error.param, request_id)
-    return Response(error.status, JSON + error.headers, write_json(shape))
-
-
-def finished(response: Response, request_id: str, more: HeaderList) -> Response:
-    """Return `response` with the headers of every answer, and `more`. A stream has its own cache-control."""
-    no_store = (("cache-control", "no-store"),) if response.stream is None else ()
-    ids = (("x-service-request-id", request_id), ("x-request-id", request_id))
-    headers = (*response.headers, *_COMMON, *no_store, *ids, *more)
-    return Response(response.status, headers, response.body, response.stream, response.ends_with_peer)
-
-
 def _is_local(origin: str) -> bool:
     return _LOCAL_ORIGIN.fullmatch(origin) is not None
-
-
-def _unauthorized(code: str, message: str) -> HttpError:
-    return HttpError(401, code, message, headers=(("www-authenticate", 'Bearer realm="mcp"'),))

@@ -16,7 +16,7 @@ from anyio.abc import TaskGroup
 
 from gateway.app import Gateway
 from gateway.domain.principals import RequestContext
-from gateway.errors import AccessDenied, GatewayError, InvalidApiKey, LoginThrottled, MissingApiKey
+from gateway.errors import AccessDenied, GatewayError, InvalidApiKey, MissingApiKey
 from gateway.http.messages import HttpError, Request, Response
 from gateway.http.sse import SSE_HEADERS, EventStream, render_event
 from gateway.mcp import door, jsonrpc, stateless
@@ -25,8 +25,8 @@ from gateway.mcp.server import NAME, SESSION_VERSIONS, McpServer, is_long
 from gateway.mcp.sessions import Calls, Session, Sessions
 from gateway.mcp.tool import Notify, Tool
 from gateway.mcp.tools import TOOLS
+from gateway.responses import error_response, finish, json_response
 from gateway.services.refusals import KEY_REFUSED
-from gateway.strict_json import write_json
 
 MESSAGE_BYTES = 8 * 1024 * 1024
 SESSIONS = 1_024
@@ -34,8 +34,7 @@ QUICK_SECONDS = 1.0  # a call that takes longer is answered by a stream
 _OTHER_BYTES = 65_536
 _ID_BYTES = 20
 _ACCOUNT = "\0mcp"  # under which wrong keys are counted; no user has this name
-
-_REFUSED: Mapping[str, type[GatewayError]] = {one.code: one for one in (MissingApiKey, InvalidApiKey, AccessDenied)}
+_CHALLENGE = (("www-authenticate", 'Bearer realm="mcp"'),)
 
 Handler = Callable[[Request, RequestContext], Awaitable[Response]]
 
@@ -80,16 +79,16 @@ class HttpMcp:
         """Render the refusal of a request that the server did not hand on."""
         gateway = self._gateway()
         gateway.metrics.count("gateway_refused_requests_total", code=error.code)
-        return door.finished(
-            door.refusal(error, request_id := gateway.ids.new("req")), request_id, (("vary", "Origin"),)
-        )
+        request_id = gateway.ids.new("req")
+        response = error_response(error, request_id=request_id)
+        return finish(response, request_id, (("vary", "Origin"),))
 
     async def check(self, request: Request) -> Response | None:
         """Check the head of a request before a large body is read. None: it is admitted."""
         context = door.caller_of(request, self._gateway().ids.new("req"))
         try:
             await self._handler(request, context)
-        except HttpError as error:
+        except (HttpError, GatewayError) as error:
             return self._refused(error, request, context)
         return None
 
@@ -99,21 +98,21 @@ class HttpMcp:
         try:
             handler = await self._handler(request, context)
             response = await handler(request, context)
-        except HttpError as error:
+        except (HttpError, GatewayError) as error:
             return self._refused(error, request, context)
-        return door.finished(response, context.request_id, door.cors_headers(request.headers))
+        return finish(response, context.request_id, door.cors_headers(request.headers))
 
-    def _refused(self, error: HttpError, request: Request, context: RequestContext) -> Response:
-        gateway = self._gateway()
-        if error.status in (401, 403):
+    def _refused(self, error: HttpError | GatewayError, request: Request, context: RequestContext) -> Response:
+        gateway, request_id = self._gateway(), context.request_id
+        if isinstance(error, MissingApiKey | InvalidApiKey | AccessDenied):
             gateway.metrics.count("gateway_auth_failures_total", code=error.code)
-            refused = _REFUSED[error.code](error.message)
-            gateway.authentication.refusals.record(refused, context, action=KEY_REFUSED, resource_type="mcp")
-        request_id = context.request_id
-        return door.finished(door.refusal(error, request_id), request_id, door.cors_headers(request.headers))
+            gateway.authentication.refusals.record(error, context, action=KEY_REFUSED, resource_type="mcp")
+        challenge = _CHALLENGE if isinstance(error, MissingApiKey | InvalidApiKey) else ()
+        response = error_response(error, request_id=request_id, headers=challenge)
+        return finish(response, request_id, door.cors_headers(request.headers))
 
     async def _handler(self, request: Request, context: RequestContext) -> Handler:
-        """Return the handler of a request. Raises HttpError if it is not admitted."""
+        """Return the handler of a request. Raises HttpError or GatewayError if it is not admitted."""
         door.check_origin(request.headers)
         methods = self._routes.get(request.path)
         if methods is None:
@@ -130,7 +129,7 @@ class HttpMcp:
         return handler
 
     async def _check_key(self, request: Request, context: RequestContext) -> None:
-        """Admit a request with the key, and throttle wrong keys like passwords. 503: they cannot be counted.
+        """Admit a request with the key, and throttle wrong keys like passwords; Overloaded if they cannot be counted.
 
         The right key never waits: all programs of this host share one address, so any of them could lock the assistant
         out. The length of the key protects it.
@@ -138,19 +137,12 @@ class HttpMcp:
         gateway = self._gateway()
         try:
             door.check_key(request.headers, gateway.settings.mcp_api_key)
-        except HttpError as refused:
-            if refused.code != InvalidApiKey.code:
+        except InvalidApiKey:
+            async with gateway.sign_in_throttle.attempt(_ACCOUNT, context, resource_type="mcp"):
                 raise
-            try:
-                async with gateway.sign_in_throttle.attempt(_ACCOUNT, context, resource_type="mcp"):
-                    raise
-            except GatewayError as error:
-                status = 429 if isinstance(error, LoginThrottled) else 503
-                wait = (("retry-after", str(error.retry_after_seconds or 1)),)
-                raise HttpError(status, error.code, error.message, headers=wait) from None
 
     async def _health(self, request: Request, context: RequestContext) -> Response:
-        return Response(200, door.JSON, write_json({"status": "ok", "name": NAME}))
+        return json_response({"status": "ok", "name": NAME})
 
     # HTTP+SSE.
 
@@ -254,9 +246,9 @@ class HttpMcp:
             raise
         if waiting.response is not None:
             return waiting.response
-        # A call in a session continues when the peer leaves.
-        left = scope.cancel if session is None else lambda: None
-        return Response(200, SSE_HEADERS, stream=waiting.open_stream(left), ends_with_peer=True)
+        if session is None:  # a call in a session continues when the peer leaves
+            waiting.left = scope.cancel
+        return Response(200, SSE_HEADERS, stream=waiting.stream, ends_with_peer=True)
 
     async def _answer(
         self, session: Session, message: Message | Batch, context: RequestContext, notify: Notify | None = None
@@ -271,37 +263,28 @@ class HttpMcp:
 
 
 class _Waiting:
-    """A request that waits for a call. Once it has a stream, earlier messages and the answer go there."""
+    """A request that waits for a call. Its stream holds all messages, unless one answer is sent in its place.
+
+    left: called when the peer leaves the stream.
+    """
 
     def __init__(self) -> None:
         self.done = anyio.Event()
         self.response: Response | None = None
-        self._stream: EventStream | None = None
-        self._earlier: list[bytes] = []
-
-    def open_stream(self, left: Callable[[], None]) -> EventStream:
-        """Answer by a stream from now on. left: called when the stream ends."""
-        self._stream = EventStream(left)
-        for message in self._earlier:
-            self._stream.send(render_event(message))
-        self._earlier.clear()
-        return self._stream
+        self.left: Callable[[], None] = lambda: None
+        self.stream = EventStream(lambda: self.left())
 
     async def notify(self, message: bytes) -> None:
-        """Take a message that precedes the answer. Without a stream, it is dropped at the end."""
-        if self._stream is not None:
-            self._stream.send(render_event(message))
-        else:
-            self._earlier.append(message)
+        """Take a message that precedes the answer."""
+        self.stream.send(render_event(message))
 
     def answered(self, response: Response) -> None:
         """Take the answer to the call."""
         self.response = response
         self.done.set()
-        if self._stream is not None:
-            if response.body:
-                self._stream.send(render_event(response.body))
-            self._stream.end()
+        if response.body:
+            self.stream.send(render_event(response.body))
+        self.stream.end()
 
 
 async def _preflight(allowed: str, request: Request, context: RequestContext) -> Response:

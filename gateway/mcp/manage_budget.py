@@ -81,9 +81,8 @@ async def _create(call: ToolCall, command: ManageBudget) -> BudgetView:
     if limit is None:
         raise InvalidRequest("limit or daily_limit_usd is missing.", param="limit")
     given = encode(whole)
-    values = {name: given[name] for name in _SELECTORS}
-    created = values | {"limit": limit, "soft_pct": command.alert_threshold_pct}
-    return cast(BudgetView, await call.operate("budgets.create", created))
+    values = {name: given[name] for name in _SELECTORS} | {"limit": limit, "soft_pct": command.alert_threshold_pct}
+    return cast(BudgetView, await call.operate("budgets.create", values))
 
 
 async def _set(call: ToolCall, command: ManageBudget) -> BudgetView:

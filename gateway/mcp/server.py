@@ -36,7 +36,7 @@ _BATCH_VERSIONS = ("2024-11-05", "2025-03-26")
 _STRUCTURED_SINCE = "2025-06-18"  # title, outputSchema, structuredContent
 
 META = "io.modelcontextprotocol/"
-_LIST_TTL_MS = 300_000
+_CACHING = {"ttlMs": 300_000, "cacheScope": "public"}
 _CLIENT_CHARS = 100
 _AUDIT_SECONDS = 1.0
 _NO_METHOD = Fault(jsonrpc.METHOD_NOT_FOUND, "Method not found")
@@ -139,14 +139,7 @@ class McpServer:
             case "tools/list":
                 return self._tool_list(request.params, peer)
             case "server/discover" if peer.is_stateless:
-                return {
-                    "supportedVersions": [STATELESS_VERSION],
-                    "capabilities": {"tools": {}},
-                    "serverInfo": _server_info(peer),
-                    "instructions": INSTRUCTIONS,
-                    "ttlMs": _LIST_TTL_MS,
-                    "cacheScope": "public",
-                }
+                return {"supportedVersions": [STATELESS_VERSION], **_about_server(peer), **_CACHING}
             case "ping" if not peer.is_stateless:
                 return {}
             case "initialize" if not peer.is_stateless:
@@ -161,19 +154,13 @@ class McpServer:
         self._session = peer = _Peer(version, _client(params.get("clientInfo")))
         if peer.client:
             self._gateway().agent_discovery.record_client(peer.client.partition("/")[0])
-        return {
-            "protocolVersion": version,
-            "capabilities": {"tools": {}},
-            "serverInfo": _server_info(peer),
-            "instructions": INSTRUCTIONS,
-        }
+        return {"protocolVersion": version, **_about_server(peer)}
 
     def _tool_list(self, params: Mapping[str, object], peer: _Peer) -> Mapping[str, object] | Fault:
         if params.get("cursor") is not None:
             return Fault(jsonrpc.INVALID_PARAMS, "Invalid params: there is no such cursor; the list is one page")
         tools = [_tool_row(tool, peer) for tool in self._tools.values()]
-        caching = {"ttlMs": _LIST_TTL_MS, "cacheScope": "public"} if peer.is_stateless else {}
-        return {"tools": tools, **caching}
+        return {"tools": tools, **(_CACHING if peer.is_stateless else {})}
 
     async def _tool_call(
         self, request: Request, peer: _Peer, notify: Notify | None, context: RequestContext | None
@@ -292,6 +279,10 @@ def _client(info: object) -> str:
     parts = [part for part in (info.get("name"), info.get("version")) if isinstance(part, str) and part]
     name = without_keys("/".join(parts)[: 4 * _CLIENT_CHARS])
     return "".join(c if " " <= c <= "~" else "?" for c in name[:_CLIENT_CHARS])
+
+
+def _about_server(peer: _Peer) -> dict[str, object]:
+    return {"capabilities": {"tools": {}}, "serverInfo": _server_info(peer), "instructions": INSTRUCTIONS}
 
 
 def _server_info(peer: _Peer) -> dict[str, object]:

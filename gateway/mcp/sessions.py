@@ -6,37 +6,37 @@ from dataclasses import dataclass, field
 import anyio
 from anyio.abc import TaskGroup
 
-from gateway.http.messages import HttpError, Response
+from gateway.errors import NotFound, Overloaded
+from gateway.http.messages import Response
 from gateway.http.sse import EventStream, render_event
 from gateway.mcp.server import McpServer
 
 CALLS = 256
 SESSION_CALLS = 64
+_BUSY = "Too much runs at once; try again."
 
 
 @dataclass(slots=True, eq=False)
 class Session:
-    """One peer's session. stream: where its answers go, if they do not go to its requests."""
+    """One peer's session. stream: where its answers go; unused if they go to its requests."""
 
     id: str
     server: McpServer
-    stream: EventStream | None = None
+    stream: EventStream = field(default_factory=lambda: EventStream(lambda: None))
     calls: set[anyio.CancelScope] = field(default_factory=set)
 
     def deliver(self, response: Response) -> None:
         """Send the body of an answer on the stream."""
-        if self.stream is not None and response.body:
+        if response.body:
             self.stream.send(render_event(response.body))
 
     async def notify(self, message: bytes) -> None:
         """Send a message that precedes an answer on the stream."""
-        if self.stream is not None:
-            self.stream.send(render_event(message))
+        self.stream.send(render_event(message))
 
     def close(self) -> None:
         """End the stream and cancel the running calls."""
-        if self.stream is not None:
-            self.stream.end()
+        self.stream.end()
         for scope in self.calls:
             scope.cancel()
 
@@ -52,21 +52,21 @@ class Sessions:
         """Keep a session.
 
         Raises:
-            HttpError: 503, there are too many.
+            Overloaded: there are too many.
         """
         if len(self._by_id) >= self._limit:
-            raise _overloaded()
+            raise Overloaded(_BUSY, retry_after_seconds=1)
         self._by_id[session.id] = session
 
     def find(self, session_id: str) -> Session:
         """Return a session and mark it as the last used.
 
         Raises:
-            HttpError: 404, it has ended or never existed.
+            NotFound: it has ended or never existed.
         """
         session = self._by_id.pop(session_id, None)
         if session is None:
-            raise HttpError(404, "not_found", "There is no such session; begin a new one.")
+            raise NotFound("There is no such session; begin a new one.")
         self._by_id[session_id] = session
         return session
 
@@ -104,10 +104,10 @@ class Calls:
         answered: gets the answer.
 
         Raises:
-            HttpError: 503, too many run already.
+            Overloaded: too many run already.
         """
         if self._count >= CALLS or (session is not None and len(session.calls) >= SESSION_CALLS):
-            raise _overloaded()
+            raise Overloaded(_BUSY, retry_after_seconds=1)
         scope = anyio.CancelScope()
         running = set[anyio.CancelScope]() if session is None else session.calls
 
@@ -125,7 +125,3 @@ class Calls:
         running.add(scope)
         self._tasks.start_soon(run)
         return scope
-
-
-def _overloaded() -> HttpError:
-    return HttpError(503, "overloaded", "Too much runs at once; try again.", headers=(("retry-after", "1"),))

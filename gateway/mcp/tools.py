@@ -7,11 +7,10 @@ from gateway.domain.alerts import MAX_ALERT_LIMIT, Alert, AlertFilter, AlertSour
 from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditEvent, AuditFilter
 from gateway.domain.principals import read_request_id
 from gateway.mcp.configure_provider import CONFIGURE_PROVIDER
-from gateway.mcp.generate_report import GENERATE_REPORT
 from gateway.mcp.lines import alert_line, check_lines, counted, detection_line, event_line
 from gateway.mcp.manage_access import MANAGE_ACCESS
 from gateway.mcp.manage_budget import MANAGE_BUDGET
-from gateway.mcp.self_checks import RUN_SHIELD_TESTS, RUN_TRUST_AUDIT
+from gateway.mcp.self_checks import GENERATE_REPORT, RUN_SHIELD_TESTS, RUN_TRUST_AUDIT
 from gateway.mcp.tool import NoArguments, Tool, ToolCall, ToolOutput
 from gateway.schema import Bounds, ByTime, encode, json_schema
 from gateway.services.scans import ScanAnswer, ScanText, scan_schema

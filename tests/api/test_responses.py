@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from gateway.api import dispatch
-from gateway.api.responses import (
-    Finisher,
-    accepts_gzip,
-    error_response,
-    json_response,
-    rate_headers,
-)
 from gateway.auth.ratelimit import Admission
 from gateway.errors import STATUS_BY_CODE, GatewayError, InvalidRequest, RateLimited, error_shape
 from gateway.http.messages import Headers, Response
+from gateway.responses import (
+    accepts_gzip,
+    error_response,
+    finish,
+    json_response,
+    rate_headers,
+)
 
 # The error table of the API, as its users were told.
 TABLE = {
@@ -109,18 +109,16 @@ def test_gzip_is_used_only_where_it_is_named(header: str, accepts: bool) -> None
 
 
 def test_long_answer_says_that_it_varies_even_when_it_is_sent_plain() -> None:
-    finished = Finisher(is_tls=False).finish(json_response("x" * 5000), "req_1", (), Headers({"accept-encoding": "br"}))
+    finished = finish(json_response("x" * 5000), "req_1", asked=Headers({"accept-encoding": "br"}))
     assert ("vary", "Accept-Encoding") in finished.headers
     assert finished.body == json_response("x" * 5000).body
 
 
 def test_answer_with_a_secret_is_never_compressed() -> None:
-    finished = Finisher(is_tls=False).finish(json_response("x" * 5000), "req_1", (), None)
+    finished = finish(json_response("x" * 5000), "req_1")
     assert "content-encoding" not in dict(finished.headers)
 
 
 def test_compressed_answer_is_the_answer() -> None:
-    finished = Finisher(is_tls=True).finish(
-        Response(200, (), b"y" * 5000), "req_1", (), Headers({"accept-encoding": "gzip"})
-    )
+    finished = finish(Response(200, (), b"y" * 5000), "req_1", is_tls=True, asked=Headers({"accept-encoding": "gzip"}))
     assert gzip.decompress(finished.body) == b"y" * 5000

@@ -1,6 +1,6 @@
 """Build answers: the envelope, the one error shape, the headers that every answer has, and compression.
 
-An edge builds an answer with `json_response` or `error_response`; the dispatch completes it with `Finisher.finish`. So
+An edge builds an answer with `json_response` or `error_response`, and one place completes it with `finish`. So
 no edge can forget the request id or a security header. `finish` changes the answer, so each request needs its own.
 """
 
@@ -47,7 +47,7 @@ def error_response(error: GatewayError | HttpError, *, request_id: str, headers:
         status, wait_seconds, headers = error.status, None, error.headers + headers
     else:
         status, wait_seconds = status_of(error.code), error.retry_after_seconds
-    if status == 401:
+    if status == 401 and "www-authenticate" not in dict(headers):
         headers = (*headers, ("www-authenticate", "Bearer"))
     if (status in _ALWAYS_RETRY or wait_seconds is not None) and "retry-after" not in dict(headers):
         headers = (*headers, ("retry-after", str(max(1, wait_seconds or 1))))
@@ -69,37 +69,31 @@ def rate_headers(admission: Admission, *, is_openai: bool) -> Headers:
     )
 
 
-class Finisher:
-    """Adds to an answer the headers that every answer has. is_tls: whether clients connect over TLS."""
+def finish(
+    response: Response,
+    request_id: str,
+    more: Headers = (),
+    *,
+    is_tls: bool = False,
+    asked: RequestHeaders | None = None,
+) -> Response:
+    """Complete `response` with request id, security headers and `more`, compress it if asked, and return it.
 
-    def __init__(self, *, is_tls: bool) -> None:
-        self._common = _SECURITY + (_HSTS if is_tls else ())
-
-    def finish(
-        self, response: Response, request_id: str, rate: Headers = (), asked: RequestHeaders | None = None
-    ) -> Response:
-        """Complete `response` with request id, security and rate headers, compress it if asked, and return it.
-
-        asked: the headers of the request; None to leave the body uncompressed, since it contains a secret.
-        """
-        common = self._common
-        if any(name == "cache-control" for name, _ in response.headers):
-            common = tuple(pair for pair in common if pair[0] != "cache-control")
-        ids = (("x-service-request-id", request_id), ("x-request-id", request_id))
-        response.headers = response.headers + common + ids + rate
-        if len(response.body) > _COMPRESS_BYTES and asked is not None:
-            _compress(response, asked.get("accept-encoding"))
-        return response
-
-
-def _compress(response: Response, accept_encoding: str | None) -> None:
-    if accept_encoding is None:
-        return
-    response.headers = (*response.headers, ("vary", "Accept-Encoding"))
-    if accepts_gzip(accept_encoding):
-        # Level 1: other requests wait while the body is compressed, and it is sent once.
-        response.body = zlib.compress(response.body, 1, 31)
-        response.headers = (*response.headers, ("content-encoding", "gzip"))
+    is_tls: whether clients connect over TLS. asked: the headers of the request; None to leave the body uncompressed,
+    since it contains a secret.
+    """
+    common = _SECURITY + (_HSTS if is_tls else ())
+    if any(name == "cache-control" for name, _ in response.headers):
+        common = tuple(pair for pair in common if pair[0] != "cache-control")
+    ids = (("x-service-request-id", request_id), ("x-request-id", request_id))
+    response.headers = response.headers + common + ids + more
+    if len(response.body) > _COMPRESS_BYTES and asked is not None and "accept-encoding" in asked:
+        response.headers += (("vary", "Accept-Encoding"),)
+        if accepts_gzip(asked["accept-encoding"]):
+            # Level 1: other requests wait while the body is compressed, and it is sent once.
+            response.body = zlib.compress(response.body, 1, 31)
+            response.headers += (("content-encoding", "gzip"),)
+    return response
 
 
 def accepts_gzip(accept_encoding: str) -> bool:
