@@ -20,9 +20,8 @@ from gateway.guardrails.every import CONTRACTS
 from gateway.http.messages import Request, Response
 from gateway.http.router import Router
 from gateway.offload import ThreadOffload
-from gateway.operations.edges import MANUAL_OPERATIONS
+from gateway.operations.edges import MANUAL_OPERATIONS, operation_of
 from gateway.operations.every import ALL_OPERATIONS
-from gateway.operations.guardrails import operation_of
 from gateway.operations.operation import Door, Operation
 from gateway.responses import envelope_response, json_response
 from gateway.schema import encode

@@ -1,8 +1,10 @@
-"""The rows that the API answers without a service: probes, metrics, the OpenAI API, the dashboard and its feed."""
+"""The rows that an edge answers: probes, metrics, the OpenAI API, contracts of others, the dashboard and its feed."""
 
 from dataclasses import dataclass
 
 from gateway.domain.principals import Scope
+from gateway.guardrails.contract import Contract
+from gateway.guardrails.every import CONTRACTS
 from gateway.operations.operation import Door, choice
 from gateway.operations.rows import row
 
@@ -97,4 +99,23 @@ OPENAI_OPERATIONS = (
         is_openai=True,
         fails=("not_found", "upstream_unavailable"),
     ),
+)
+
+
+def operation_of(contract: Contract) -> str:
+    """Return the name of the row of a contract."""
+    return f"guardrail.{contract.name}.{contract.route.rpartition('/')[2]}"
+
+
+GUARDRAIL_OPERATIONS = tuple(
+    row(
+        operation_of(one),
+        f"POST {one.route}",
+        Scope.SHIELD_SCAN,
+        one.about,
+        is_openai=True,  # their clients, too, add query parameters of their own
+        body_setting="max_chat_body_bytes",
+        fails=("shield_unavailable", "audit_unavailable", "overloaded"),
+    )
+    for one in CONTRACTS
 )

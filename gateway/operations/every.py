@@ -7,6 +7,7 @@ from gateway.operations.audit import AUDIT_OPERATIONS, PUBLIC_AUDIT_OPERATIONS
 from gateway.operations.budgets import BUDGET_OPERATIONS
 from gateway.operations.edges import (
     FEED_OPERATIONS,
+    GUARDRAIL_OPERATIONS,
     MANUAL_OPERATIONS,
     OPENAI_OPERATIONS,
     PAGE_OPERATIONS,
@@ -14,7 +15,6 @@ from gateway.operations.edges import (
 )
 from gateway.operations.event_outputs import EVENT_OUTPUT_OPERATIONS
 from gateway.operations.fleet import FLEET_OPERATIONS, PUBLIC_FLEET_OPERATIONS
-from gateway.operations.guardrails import GUARDRAIL_OPERATIONS
 from gateway.operations.harmless import HARMLESS_OPERATIONS
 from gateway.operations.incidents import INCIDENT_OPERATIONS
 from gateway.operations.keys import KEY_OPERATIONS, POLICY_OPERATIONS
