@@ -15,12 +15,12 @@ from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import InvalidRequest
-from gateway.guardrails.contract import Call, Contract
+from gateway.guardrails.contract import Call, Route
 from gateway.guardrails.every import CONTRACTS
 from gateway.http.messages import Request, Response
 from gateway.http.router import Router
 from gateway.offload import ThreadOffload
-from gateway.operations.edges import MANUAL_OPERATIONS, operation_of
+from gateway.operations.edges import MANUAL_OPERATIONS
 from gateway.operations.every import ALL_OPERATIONS
 from gateway.operations.operation import Door, Operation
 from gateway.responses import envelope_response, json_response
@@ -99,12 +99,12 @@ def _edges(gateway: Gateway) -> Mapping[str, Edge]:
         "dashboard.page": static.page,
         "dashboard.file": static.file,
         "dashboard.module": static.file,
-        **{operation_of(one): _guardrail(gateway, offload, one) for one in CONTRACTS},
+        **{one.operation: _guardrail(gateway, offload, one) for one in CONTRACTS},
         **{operation.name: manual.page for operation in MANUAL_OPERATIONS},
     }
 
 
-def _guardrail(gateway: Gateway, offload: ThreadOffload, contract: Contract) -> Edge:
+def _guardrail(gateway: Gateway, offload: ThreadOffload, contract: Route) -> Edge:
     """Return what answers one contract. Whatever fails is an error of the API, and never a decision."""
 
     async def judge(request: Request, who: Principal, context: RequestContext, command: None) -> Response:

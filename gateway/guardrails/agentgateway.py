@@ -11,11 +11,11 @@ from gateway.guardrails import contract
 _STATUS = 403
 
 
-def _read_request(call: contract.Call) -> Sequence[contract.Asked]:
+def _prompt(call: contract.Call) -> Sequence[contract.Asked]:
     return (contract.prompt(contract.messages_of(contract.object_of(call.body, "body"))),)
 
 
-def _read_response(call: contract.Call) -> Sequence[contract.Asked]:
+def _answer(call: contract.Call) -> Sequence[contract.Asked]:
     return (contract.answer(contract.choices_of(contract.object_of(call.body, "body"))),)
 
 
@@ -31,19 +31,8 @@ def _write(call: contract.Call, judged: Sequence[contract.Judged]) -> object:
     return {"action": {"reason": "The security gateway found nothing that its policy stops."}}
 
 
+_PATH = "/integrations/agentgateway"
 CONTRACTS = (
-    contract.Contract(
-        "agentgateway",
-        "/integrations/agentgateway/request",
-        "Judge a prompt for agentgateway.",
-        _read_request,
-        _write,
-    ),
-    contract.Contract(
-        "agentgateway",
-        "/integrations/agentgateway/response",
-        "Judge an answer for agentgateway.",
-        _read_response,
-        _write,
-    ),
+    contract.Route("agentgateway", f"{_PATH}/request", "Judge a prompt for agentgateway.", _prompt, _write),
+    contract.Route("agentgateway", f"{_PATH}/response", "Judge an answer for agentgateway.", _answer, _write),
 )

@@ -74,7 +74,7 @@ class Judged:
 
 
 @record
-class Contract:
+class Route:
     """One route of a contract.
 
     name: of the product, as records have it. read: what to judge; raises InvalidRequest. write: the answer. call_id:
@@ -87,6 +87,11 @@ class Contract:
     read: Callable[[Call], Sequence[Asked]]
     write: Callable[[Call, Sequence[Judged]], object]
     call_id: str = ""
+
+    @property
+    def operation(self) -> str:
+        """The name of its row."""
+        return f"guardrail.{self.name}.{self.route.rpartition('/')[2]}"
 
 
 def prompt(messages: Sequence[Json], **fields: object) -> Asked:

@@ -12,15 +12,15 @@ from gateway.guardrails import contract
 from gateway.shield.detections import CATEGORIES, Detection
 
 
-def _read_contents(call: contract.Call) -> Sequence[contract.Asked]:
+def _contents(call: contract.Call) -> Sequence[contract.Asked]:
     return (contract.prompt([contract.said(text) for text in contract.list_of(call.body, "contents", str, least=1)]),)
 
 
-def _read_chat(call: contract.Call) -> Sequence[contract.Asked]:
+def _chat(call: contract.Call) -> Sequence[contract.Asked]:
     return contract.conversation(contract.messages_of(call.body), tools=contract.list_of(call.body, "tools"))
 
 
-def _write_contents(call: contract.Call, judged: Sequence[contract.Judged]) -> object:
+def _lists(call: contract.Call, judged: Sequence[contract.Judged]) -> object:
     one = judged[0]
     texts = contract.list_of(call.body, "contents", str)
     lists: list[list[dict[str, Any]]] = [[] for _ in texts]
@@ -35,7 +35,7 @@ def _write_contents(call: contract.Call, judged: Sequence[contract.Judged]) -> o
     return lists
 
 
-def _write_chat(call: contract.Call, judged: Sequence[contract.Judged]) -> object:
+def _list(call: contract.Call, judged: Sequence[contract.Judged]) -> object:
     found = [found for one in judged for _, found in one.found() if _is_wanted(call, found)]
     return list({one.rule: _told(one) for one in found}.values())
 
@@ -56,10 +56,6 @@ def _told(found: Detection) -> dict[str, Any]:
 
 
 CONTRACTS = (
-    contract.Contract(
-        "fms", "/api/v1/text/contents", "Detect in texts for FMS orchestrators.", _read_contents, _write_contents
-    ),
-    contract.Contract(
-        "fms", "/api/v1/text/chat", "Detect in a conversation for FMS orchestrators.", _read_chat, _write_chat
-    ),
+    contract.Route("fms", "/api/v1/text/contents", "Detect in texts for FMS orchestrators.", _contents, _lists),
+    contract.Route("fms", "/api/v1/text/chat", "Detect in a conversation for FMS orchestrators.", _chat, _list),
 )

@@ -82,4 +82,4 @@ def _has_places(found: tuple[int | None, Detection]) -> bool:
     return index is not None and is_all and _CONTENT.fullmatch(one.place) is not None
 
 
-CONTRACTS = (contract.Contract("lakera", "/v2/guard", "Judge a conversation as Lakera Guard does.", _read, _write),)
+CONTRACTS = (contract.Route("lakera", "/v2/guard", "Judge a conversation as Lakera Guard does.", _read, _write),)

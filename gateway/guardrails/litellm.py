@@ -57,13 +57,5 @@ def _others(body: contract.Json, count: int) -> object:
     return {**body, name: body[name][count:]}
 
 
-CONTRACTS = (
-    contract.Contract(
-        "litellm",
-        "/beta/litellm_basic_guardrail_api",
-        "Judge texts for LiteLLM's generic guardrail.",
-        _read,
-        _write,
-        call_id="litellm_call_id",
-    ),
-)
+_PATH, _ABOUT = "/beta/litellm_basic_guardrail_api", "Judge texts for LiteLLM's generic guardrail."
+CONTRACTS = (contract.Route("litellm", _PATH, _ABOUT, _read, _write, call_id="litellm_call_id"),)

@@ -5,9 +5,9 @@ send that on.
 """
 
 from collections.abc import Sequence
-from functools import partial
 
 from gateway.guardrails import contract
+from gateway.shield.detections import Direction
 
 _SCANNERS = {"secret": "Secrets", "pii": "Anonymize", "financial": "Anonymize"}
 _ATTACKS = "PromptInjection"
@@ -23,8 +23,9 @@ def _read_output(call: contract.Call) -> Sequence[contract.Asked]:
     return (contract.answer([contract.choice(contract.said(contract.text_of(call.body, "output"), "assistant"))]),)
 
 
-def _write(call: contract.Call, judged: Sequence[contract.Judged], *, name: str) -> object:
+def _write(call: contract.Call, judged: Sequence[contract.Judged]) -> object:
     one = judged[0]
+    name = "sanitized_prompt" if one.asked.direction is Direction.INBOUND else "sanitized_output"
     scanners = dict.fromkeys((_ATTACKS, *_SCANNERS.values()), -1.0)  # of LLM Guard: -1 nothing, 1 certain
     for _, found in one.found():
         scanner = _SCANNERS.get(found.category, _ATTACKS)
@@ -38,18 +39,6 @@ def _write(call: contract.Call, judged: Sequence[contract.Judged], *, name: str)
 
 
 CONTRACTS = (
-    contract.Contract(
-        "llm_guard",
-        "/analyze/prompt",
-        "Judge a prompt as LLM Guard does.",
-        _read_prompt,
-        partial(_write, name="sanitized_prompt"),
-    ),
-    contract.Contract(
-        "llm_guard",
-        "/analyze/output",
-        "Judge an answer as LLM Guard does.",
-        _read_output,
-        partial(_write, name="sanitized_output"),
-    ),
+    contract.Route("llm_guard", "/analyze/prompt", "Judge a prompt as LLM Guard does.", _read_prompt, _write),
+    contract.Route("llm_guard", "/analyze/output", "Judge an answer as LLM Guard does.", _read_output, _write),
 )

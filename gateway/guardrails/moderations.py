@@ -57,5 +57,5 @@ def _result(judged: contract.Judged, index: int, *, is_flagged: bool) -> dict[st
 
 
 CONTRACTS = (
-    contract.Contract("moderations", "/api/v1/moderations", "Judge texts as OpenAI's moderations do.", _read, _write),
+    contract.Route("moderations", "/api/v1/moderations", "Judge texts as OpenAI's moderations do.", _read, _write),
 )  # fmt: skip

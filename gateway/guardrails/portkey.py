@@ -51,5 +51,5 @@ def _write(call: contract.Call, judged: Sequence[contract.Judged]) -> object:
 
 
 CONTRACTS = (
-    contract.Contract("portkey", "/integrations/portkey", "Judge a request or an answer for Portkey.", _read, _write),
+    contract.Route("portkey", "/integrations/portkey", "Judge a request or an answer for Portkey.", _read, _write),
 )  # fmt: skip

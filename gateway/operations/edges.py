@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from gateway.domain.principals import Scope
-from gateway.guardrails.contract import Contract
 from gateway.guardrails.every import CONTRACTS
 from gateway.operations.operation import Door, choice
 from gateway.operations.rows import row
@@ -101,15 +100,9 @@ OPENAI_OPERATIONS = (
     ),
 )
 
-
-def operation_of(contract: Contract) -> str:
-    """Return the name of the row of a contract."""
-    return f"guardrail.{contract.name}.{contract.route.rpartition('/')[2]}"
-
-
 GUARDRAIL_OPERATIONS = tuple(
     row(
-        operation_of(one),
+        one.operation,
         f"POST {one.route}",
         Scope.SHIELD_SCAN,
         one.about,
