@@ -231,7 +231,7 @@ class Gateway(Lasting):
             agents=self.agent_discovery,
             syncs_always=settings.audit_sync == "always",
         )
-        self.guardrails = Guardrails(scans=self.scans, dialect=dialect)
+        self.guardrails = Guardrails(scans=self.scans, policy_of=self.chat.policy_of)
         self.providers = Providers(
             self,
             circuits=self.circuits,

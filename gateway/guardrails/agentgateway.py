@@ -8,8 +8,6 @@ from collections.abc import Sequence
 
 from gateway.guardrails import contract
 
-_STATUS = 403
-
 
 def _prompt(call: contract.Call) -> Sequence[contract.Asked]:
     return (contract.prompt(contract.messages_of(contract.object_of(call.body, "body"))),)
@@ -23,11 +21,11 @@ def _write(call: contract.Call, judged: Sequence[contract.Judged]) -> object:
     one = judged[0]
     if one.action == "blocked":
         why = contract.reason(call, one)
-        return {"action": {"body": why, "status_code": _STATUS, "reason": why}}
+        return {"action": {"body": why, "status_code": 403, "reason": why}}
     if one.action == "redacted":
         name = "messages" if "messages" in one.body else "choices"
-        masked = {name: one.body[name]}
-        return {"action": {"body": masked, "reason": "The security gateway masked what its policy hides."}}
+        why = "The security gateway masked what its policy hides."
+        return {"action": {"body": {name: one.body[name]}, "reason": why}}
     return {"action": {"reason": "The security gateway found nothing that its policy stops."}}
 
 

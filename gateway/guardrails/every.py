@@ -2,14 +2,7 @@
 
 from gateway.guardrails import agentgateway, fms, lakera, litellm, llm_guard, moderations, portkey
 
-CONTRACTS = (
-    *litellm.CONTRACTS,
-    *moderations.CONTRACTS,
-    *lakera.CONTRACTS,
-    *portkey.CONTRACTS,
-    *agentgateway.CONTRACTS,
-    *fms.CONTRACTS,
-    *llm_guard.CONTRACTS,
-)
-NAMES = tuple(dict.fromkeys(one.name for one in CONTRACTS))
-"""Of the products, as records have them."""
+_MODULES = (litellm, moderations, lakera, portkey, agentgateway, fms, llm_guard)
+CONTRACTS = tuple(one for module in _MODULES for one in module.CONTRACTS)
+OPERATIONS = ("chat.completions", "shield.scan", *dict.fromkeys(f"guardrail.{one.name}" for one in CONTRACTS))
+"""What the records of traffic name."""

@@ -11,7 +11,6 @@ from gateway.shield.detections import Direction
 
 _SCANNERS = {"secret": "Secrets", "pii": "Anonymize", "financial": "Anonymize"}
 _ATTACKS = "PromptInjection"
-_WITHHELD = ""
 
 
 def _read_prompt(call: contract.Call) -> Sequence[contract.Asked]:
@@ -31,11 +30,8 @@ def _write(call: contract.Call, judged: Sequence[contract.Judged]) -> object:
         scanner = _SCANNERS.get(found.category, _ATTACKS)
         scanners[scanner] = max(scanners[scanner], found.confidence)
     is_valid = one.action != "blocked"
-    return {
-        "is_valid": is_valid,
-        "scanners": scanners,
-        name: contract.contents(one.body)[0] if is_valid else _WITHHELD,
-    }
+    text = contract.contents(one.body)[0] if is_valid else ""
+    return {"is_valid": is_valid, "scanners": scanners, name: text}
 
 
 CONTRACTS = (

@@ -20,14 +20,12 @@ STANDARD = (
 
 def _read(call: contract.Call) -> Sequence[contract.Asked]:
     wanted = call.body.get("input")
-    if isinstance(wanted, str):
-        return (contract.prompt([contract.said(wanted)]),)
-    wanted = contract.list_of(call.body, "input")
-    if wanted and all(isinstance(one, dict) for one in wanted):
-        return (contract.prompt([contract.said(wanted)]),)
-    if not wanted or not all(isinstance(one, str) for one in wanted):
+    texts: list[Any] = [wanted] if isinstance(wanted, str) else contract.list_of(call.body, "input", least=1)
+    if all(isinstance(one, dict) for one in texts):
+        texts = [texts]
+    elif not all(isinstance(one, str) for one in texts):
         raise InvalidRequest("input must be a text, a list of texts, or a list of content parts.", param="input")
-    return (contract.prompt([contract.said(text) for text in wanted]),)
+    return (contract.prompt([contract.said(text) for text in texts]),)
 
 
 def _write(call: contract.Call, judged: Sequence[contract.Judged]) -> object:
@@ -56,6 +54,4 @@ def _result(judged: contract.Judged, index: int, *, is_flagged: bool) -> dict[st
     }
 
 
-CONTRACTS = (
-    contract.Route("moderations", "/api/v1/moderations", "Judge texts as OpenAI's moderations do.", _read, _write),
-)  # fmt: skip
+CONTRACTS = (contract.Route("moderations", "/api/v1/moderations", "Judge texts as OpenAI does.", _read, _write),)

@@ -50,6 +50,4 @@ def _write(call: contract.Call, judged: Sequence[contract.Judged]) -> object:
     }
 
 
-CONTRACTS = (
-    contract.Route("portkey", "/integrations/portkey", "Judge a request or an answer for Portkey.", _read, _write),
-)  # fmt: skip
+CONTRACTS = (contract.Route("portkey", "/integrations/portkey", "Judge a chat for Portkey.", _read, _write),)

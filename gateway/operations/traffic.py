@@ -3,7 +3,7 @@
 from gateway.app import Gateway
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.domain.traffic import MAX_TRAFFIC_LIMIT, ORIGINS, TrafficFilter, TrafficRow
-from gateway.guardrails.every import NAMES
+from gateway.guardrails.every import OPERATIONS
 from gateway.operations.operation import ById, choice, integer, request_id, text, time
 from gateway.operations.rows import Noun, paging
 from gateway.services.traffic import SummaryFilter, TrafficDetail, TrafficSummary
@@ -33,11 +33,7 @@ TRAFFIC_OPERATIONS = (
             text("agent", "The agent's name."),
             text("model", "The model's name."),
             text("provider", "The provider's name."),
-            choice(
-                "operation",
-                ("chat.completions", "shield.scan", *(f"guardrail.{name}" for name in NAMES)),
-                "The operation of the request.",
-            ),
+            choice("operation", OPERATIONS, "The operation of the request."),
             integer("status", "HTTP status of the answer.", 100, 599),
             _ORIGIN,
             request_id(),

@@ -99,7 +99,7 @@ class Chat(Service):
 
     def __post_init__(self, core: Core) -> None:
         super().__post_init__(core)
-        self._policy_of = partial(
+        self.policy_of = partial(
             ChatPolicy,
             scanner=self.scanner,
             dialect=self.dialect,
@@ -217,7 +217,7 @@ class Chat(Service):
         def is_usable(name: str) -> bool:
             return _may_use(principal, name) and access.may_use(principal, Subject.MODEL, name)
 
-        return await self._policy_of(self.policy).models([model for model in found if is_usable(str(model["id"]))])
+        return await self.policy_of(self.policy).models([model for model in found if is_usable(str(model["id"]))])
 
     def _admit(self, exchange: ChatExchange) -> ChatPolicy:
         """Refuse a blocked agent and a model that the key may not use; return the policy for this chat."""
@@ -228,7 +228,7 @@ class Chat(Service):
         accept = self.acceptances.accept_for(Source(exchange.claimed_agent(), principal.lineage, principal.policy))
         if not _may_use(principal, exchange.request.prompt.model):
             raise AccessDenied("The API key may not use this model.", param="model")
-        return self._policy_of(policy, accept=accept, owner=principal.id)
+        return self.policy_of(policy, accept=accept, owner=principal.id)
 
     async def _reserve(self, exchange: ChatExchange) -> None:
         """Take the most that the chat may cost from the budgets that cover it."""

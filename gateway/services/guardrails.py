@@ -1,7 +1,7 @@
 """Judge what other gateways ask: each call as one prompt or one answer of a chat, recorded as a scan is."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from gateway.domain.policies import redacted_categories
 from gateway.domain.principals import Principal, RequestContext
@@ -10,9 +10,6 @@ from gateway.errors import BodyTooLarge, UpstreamUnavailable
 from gateway.guardrails.contract import Asked, Judged
 from gateway.llm.base import ChatRequest, LeafKind, Leaves, Prompt, Reply
 from gateway.llm.joined import digest_of
-from gateway.llm.openai import OpenAiDialect
-from gateway.offload import ThreadOffload
-from gateway.services.captures import Captures
 from gateway.services.chat_policy import ChatPolicy, Scanned
 from gateway.services.scans import Scan, Scans
 from gateway.shield.detections import Direction
@@ -20,20 +17,10 @@ from gateway.shield.detections import Direction
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Guardrails:
-    """The shield for the callers of `gateway.guardrails`."""
+    """The shield for the callers of `gateway.guardrails`. policy_of: applies a policy as in a chat."""
 
     scans: Scans
-    dialect: OpenAiDialect
-
-    def __post_init__(self) -> None:
-        self._offload = ThreadOffload()
-        self._policy_of = partial(
-            ChatPolicy,
-            scanner=self.scans.scanner,
-            dialect=self.dialect,
-            captures=Captures(self.scans.scanner.scan),
-            offload=self._offload,
-        )
+    policy_of: Callable[..., ChatPolicy]
 
     async def judge(
         self, principal: Principal, name: str, asked: Asked, context: RequestContext, *, call_id: str | None = None
@@ -47,7 +34,7 @@ class Guardrails:
         """
         scans = self.scans
         started_seconds = scans.clock.monotonic_seconds()
-        policy = self._policy_of(
+        policy = self.policy_of(
             scans.policies.of(principal, scans.policy),
             accept=scans.acceptances.accept_for(
                 Source(context.agent or principal.name, principal.lineage, principal.policy)
@@ -74,11 +61,11 @@ class Guardrails:
     async def _scanned(self, policy: ChatPolicy, asked: Asked) -> tuple[Leaves, Scanned[Prompt] | Scanned[Reply]]:
         if asked.direction is Direction.INBOUND:
             prompt = Prompt("", asked.body)
-            request = ChatRequest(prompt, await self._offload.run(self.dialect.prompt_leaves, prompt))
+            request = ChatRequest(prompt, await policy.offload.run(policy.dialect.prompt_leaves, prompt))
             return request.leaves, await policy.inbound(request)
         reply = Reply(asked.body, is_large=True)  # so it is walked through in a thread
         try:
-            leaves = await self._offload.run(self.dialect.reply_leaves, reply)
+            leaves = await policy.offload.run(policy.dialect.reply_leaves, reply)
             return leaves.together(), await policy.outbound(reply)
         except UpstreamUnavailable as error:
             raise BodyTooLarge("The answer is more than can be scanned.") from error
