@@ -9,6 +9,7 @@ from functools import partial
 
 from gateway import __version__
 from gateway.clock import Clock, Ids
+from gateway.domain.alerts import AlertSource
 from gateway.domain.policies import OutboundAction, OutboundStream, ShieldMode, ShieldPolicy, Unscannable
 from gateway.http.client import Client
 from gateway.llm.connections import connect, settings_provider
@@ -30,6 +31,8 @@ from gateway.services.chat import Chat
 from gateway.services.chat_costs import ChatCosts
 from gateway.services.circuits import Circuits
 from gateway.services.core import Core
+from gateway.services.detection import DetectorCalls
+from gateway.services.detectors import Detectors
 from gateway.services.event_outputs import EventOutputs
 from gateway.services.event_sender import EventSender
 from gateway.services.evidence import Evidence
@@ -61,6 +64,7 @@ from gateway.services.rule_trials import RuleTrials
 from gateway.services.rules import Rules
 from gateway.services.running import Running
 from gateway.services.runtime_settings import RuntimeSettings
+from gateway.services.scanner import TextScanner
 from gateway.services.scans import Scans
 from gateway.services.security_scans import SecurityScans
 from gateway.services.shield_tests import ShieldTests
@@ -144,6 +148,7 @@ class Lasting(Core):
         self.budgets = Budgets(self, spending=self.spending)
         self.risk_acceptances = RiskAcceptances(self)
         self.circuits = Circuits(self, alerts=alerts, log=log)
+        self.detector_circuits = Circuits(self, alerts=alerts, log=log, source=AlertSource.DETECTOR)
 
 
 class Gateway(Lasting):
@@ -175,16 +180,35 @@ class Gateway(Lasting):
         self.rules = Rules(self, base=base, shield=shield, log=self.log)
         self.local_rules = LocalRules(self, rules=self.rules)
         self.rule_trials = RuleTrials(self, rules=self.rules, policies=self.policies, policy=self.policy)
+        scanner = TextScanner(
+            shield, self.store, self.ids, rules=self.rules, max_wait_seconds=settings.max_wait_seconds
+        )
+        self.detector_calls = DetectorCalls(
+            self,
+            circuits=self.detector_circuits,
+            keys=self.secrets,
+            reader=JsonReader(self.client, user_agent=_USER_AGENT),
+            scanner=scanner,
+            metrics=self.metrics,
+        )
+        self.detectors = Detectors(
+            self,
+            circuits=self.detector_circuits,
+            keys=self.secrets,
+            resolve=addresses_of,
+            log=self.log,
+            calls=self.detector_calls,
+        )
         self.scans = Scans(
             self,
             shield=shield,
+            scanner=scanner,
+            detectors=self.detector_calls,
             alerts=self.alerts,
             policy=self.policy,
             policies=self.policies,
             acceptances=self.risk_acceptances,
-            rules=self.rules,
             max_text_chars=settings.max_text_chars,
-            max_wait_seconds=settings.max_wait_seconds,
         )
         self.new_verdicts = NewVerdicts(self, policies=self.policies, policy=self.policy)
         self.harmless = Harmless(
@@ -194,7 +218,7 @@ class Gateway(Lasting):
             new_verdicts=self.new_verdicts,
             replay=Replay(self, new_verdicts=self.new_verdicts, rules=self.rules),
         )
-        self.shield_tests = ShieldTests(self, shield=shield, rules=self.rules)
+        self.shield_tests = ShieldTests(self, shield=shield, rules=self.rules, detectors=self.detector_calls)
         self.security_scans = SecurityScans(
             self,
             shield=shield,
@@ -220,6 +244,7 @@ class Gateway(Lasting):
             metrics=self.metrics,
             alerts=self.alerts,
             scanner=self.scans.scanner,
+            detectors=self.detector_calls,
             dialect=dialect,
             policy=self.policy,
             routing=self.routing,
@@ -244,7 +269,9 @@ class Gateway(Lasting):
 
     def _make_checks(self) -> None:
         settings, shield = self.settings, self.shield
-        self.health = Health(shield=shield, store=self.store, upstream=self.routing.health)
+        self.health = Health(
+            shield=shield, store=self.store, upstream=self.routing.health, detectors=self.detector_calls.health
+        )
         self.running = Running(
             settings=settings,
             shield=shield,

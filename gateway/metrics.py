@@ -57,6 +57,13 @@ FAMILIES = (
         "Requests sent to each provider, including failed ones that another provider answered.",
         ("provider", "outcome"),
     ),
+    Family(
+        "gateway_detector_requests_total",
+        "counter",
+        "Prompts, answers and scanned texts that each detector was asked about: found, clean or failed.",
+        ("detector", "outcome"),
+    ),
+    Family("gateway_detector_seconds", "histogram", "Response time of each detector.", ("detector",), _LATENCY),
     Family("gateway_upstream_seconds", "histogram", "Response time of the upstream.", (), _LATENCY),
     Family(
         "gen_ai_client_token_usage",

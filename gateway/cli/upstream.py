@@ -1,7 +1,7 @@
-"""`providers` and `budgets`: where prompts are sent, and how much that may cost."""
+"""`providers`, `detectors` and `budgets`: where texts are sent, and how much that may cost."""
 
 import argparse
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
@@ -10,7 +10,9 @@ from gateway.cli.resource import Flag, Row, Values, View, as_text, commands_of, 
 from gateway.domain.providers import MAX_KEY_BYTES
 from gateway.errors import InvalidRequest
 from gateway.operations.budgets import BUDGET_OPERATIONS
+from gateway.operations.detectors import DETECTOR_OPERATIONS
 from gateway.operations.providers import PROVIDER_OPERATIONS
+from gateway.services.detectors import ChangedDetector
 
 _BUDGET = "id (bud_…) of the budget"
 
@@ -56,14 +58,16 @@ def _override(options: argparse.Namespace, console: Console) -> int | None:
 
 TRUE_OR_FALSE: dict[str, Any] = {"choices": ("true", "false"), "read": "true".__eq__}
 """What a flag takes that sets or clears a field."""
+_KEY_FLAG = Flag("api_key", "env:NAME, file:/PATH, cred:NAME, none, or - to type the key on stdin", metavar="REF")
+_PRIVATE_FLAG = Flag("allow_private", "allow a private or loopback address", **TRUE_OR_FALSE)
 _READ_KEY = partial(read_secret, "api_key")
 _PROVIDER_FIELDS = (
     Flag("base_url", "with the version in its path, such as https://api.example.com/v1"),
-    Flag("api_key", "env:NAME, file:/PATH, cred:NAME, none, or - to type the key on stdin", metavar="REF"),
+    _KEY_FLAG,
     Flag("models", "names or globs, comma-separated"),
     *map(Flag, ("priority", "weight", "timeout_seconds", "max_retries")),
     Flag("prices", 'such as {"gpt-*": {"input": 2.5, "output": 10}}', metavar="JSON"),
-    Flag("allow_private", "allow a private or loopback address", **TRUE_OR_FALSE),
+    _PRIVATE_FLAG,
 )
 _PROVIDERS = commands_of(
     "providers",
@@ -187,4 +191,70 @@ _RAISE, _END = commands_of(
 
 _END_FLAG = argument("--end", action="store_true", help="end the override now: the usual limit holds again")
 
-COMMANDS = (*_PROVIDERS, *_BUDGETS, replace(_RAISE, arguments=(*_RAISE.arguments, _END_FLAG), run=_override))
+_NO_TEXT = {"name", "api_key", "labels", "send_masked", "allow_private", "enabled", "version"}
+_DETECTOR_FIELDS = (
+    *(Flag(one.name) for one in fields(ChangedDetector) if one.name not in _NO_TEXT),
+    Flag("labels", 'such as {"LABEL_1": "injection", "LABEL_0": "safe"}', metavar="JSON"),
+    *(Flag(name, **TRUE_OR_FALSE) for name in ("send_masked", "enabled")),
+    *(_KEY_FLAG, _PRIVATE_FLAG),
+)
+
+
+def _print_said(view: View, values: Values, options: argparse.Namespace, console: Console) -> None:
+    for one in view["said"]:
+        label = f"{one['label'] or 'yes'} {one['probability']:.2f}"
+        console.print(f"{'found' if one['is_found'] else 'not found':10}{label:24}{one['text']}")
+    if view["model"]:
+        console.note(shown(view["model"], 300))
+    if not view["ok"]:
+        console.print(shown(view["error"], 300))
+
+
+_DETECTORS = commands_of(
+    "detectors",
+    DETECTOR_OPERATIONS,
+    "id (det_…) or name of the detector",
+    Row(
+        "list",
+        "List the detectors.",
+        "--json",
+        columns=("id", "name", "kind", "base_url", "effect", "when", "on_error", "status"),
+    ),
+    Row("show", "Show one detector.", "guard", has_json=True),
+    Row(
+        "add",
+        "Set up a detector; a running gateway asks it about the next text.",
+        "--name guard --kind openai_chat --format llama_guard --model llama-guard3 --base-url http://gpu.lan:8000/v1",
+        flags=(Flag("name", "lower-case letters, digits and ._-"), Flag("kind"), *_DETECTOR_FIELDS),
+        note="{name} is asked from the next text on:",
+        prints="id",
+        has_json=True,
+        before=_READ_KEY,
+    ),
+    Row(
+        "update",
+        "Change a detector.",
+        "guard --effect veto --threshold 0.8",
+        flags=(Flag("name", "new name"), *_DETECTOR_FIELDS),
+        note="{id} ({name}) is changed",
+        has_json=True,
+        before=_READ_KEY,
+    ),
+    Row("remove", "Remove a detector and its stored key.", "guard", note="{id} ({name}) is removed"),
+    Row(
+        "test",
+        "Have a detector judge a harmless text and an attack.",
+        "guard",
+        after=_print_said,
+        has_json=True,
+        is_good=lambda view: bool(view["ok"]),
+    ),
+    needs_rules=True,
+)
+
+COMMANDS = (
+    *_PROVIDERS,
+    *_DETECTORS,
+    *_BUDGETS,
+    replace(_RAISE, arguments=(*_RAISE.arguments, _END_FLAG), run=_override),
+)

@@ -50,6 +50,7 @@ class AlertSource(StrEnum):
     BUDGET = "budget"
     ACCESS = "access"
     PROVIDER = "provider"
+    DETECTOR = "detector"
     FLEET = "fleet"
     INTEGRITY = "integrity"
 

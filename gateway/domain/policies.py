@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from gateway.records import project, record
-from gateway.shield.detections import CATEGORIES, Detection, Direction, ScanResult, Severity
-from gateway.shield.scoring import DEFAULT_POLICY, Action, Policy, verdict_of
+from gateway.shield.detections import CATEGORIES, Detection, Direction, Effect, ScanResult, Severity
+from gateway.shield.scoring import DEFAULT_POLICY, Action, Policy, judge
 
 UNSCANNABLE_RULE = "unscannable-part"
 SECRET_CATEGORIES = frozenset(("secret", "pii", "financial"))
@@ -193,24 +193,20 @@ def with_unscannable(result: ScanResult, parts: tuple[UnscannedPart, ...], polic
     """
     if not parts:
         return result
-    scoring = policy.scoring
-    least, severity = {
-        Unscannable.ALLOW: (0, Severity.LOW),
-        Unscannable.REVIEW: (scoring.review_at, Severity.HIGH),
-        Unscannable.BLOCK: (scoring.block_at, Severity.CRITICAL),
+    effect, severity = {
+        Unscannable.ALLOW: (Effect.OBSERVE, Severity.LOW),
+        Unscannable.REVIEW: (Effect.REVIEW, Severity.HIGH),
+        Unscannable.BLOCK: (Effect.VETO, Severity.CRITICAL),
     }[policy.unscannable]
-    share = max(0, least - result.score)
     found = Detection(
         rule=UNSCANNABLE_RULE,
         name="Part that was not scanned",
         category="encoding",
         severity=severity,
         description="A picture, sound or file that the shield cannot read.",
-        score=share,
+        effect=effect,
         count=len(parts),
         view=f"unread:{','.join(sorted({part.kind for part in parts}))}",
         place=parts[0].place,
     )
-    score = result.score + share
-    detections = (found, *result.detections) if share else (*result.detections, found)
-    return ScanResult(verdict_of(score, scoring), score, detections, result.redacted)
+    return judge((*result.detections, found), policy.scoring, redacted=result.redacted)

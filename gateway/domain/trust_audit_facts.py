@@ -66,8 +66,9 @@ class Facts(ProcessFacts):
     policy only observes. suite_*: the last run of the validation suite; stale: with other rules than now.
     archive_problem: None in a checkout, empty when the archive matches its manifest. sign_in_failures,
     key_refusals: in the last 24 hours. old_critical_alerts: active for more than 24 hours. *_days: retention, 0 for
-    ever. broad_acceptances: ids of accepted risks that cover a whole rule. providers: those enabled. providers_down:
-    their names. agents: neither retired nor blocked. outputs, failing_outputs: names of enabled event outputs.
+    ever. broad_acceptances: ids of accepted risks that cover a whole rule. providers, detectors: those enabled.
+    providers_down: their names. open_detectors: names of those that let texts pass while they fail. agents: neither
+    retired nor blocked. outputs, failing_outputs: names of enabled event outputs.
     captures_full, captures_long: names of policies that store whole texts, or masked texts for more than 30 days.
     are_rules_builtin: the rules come with the gateway.
     """
@@ -105,6 +106,8 @@ class Facts(ProcessFacts):
     access_entries: int | None = None
     providers: Sequence[Provider] | None = None
     providers_down: Sequence[str] = ()
+    detectors: int = 0
+    open_detectors: Sequence[str] = ()
     budgets: int | None = None
     agents: Sequence[AgentRecord] | None = None
     broad_acceptances: Sequence[str] | None = None

@@ -138,6 +138,13 @@ _FUNCTIONS: dict[str, Callable[[Facts], Finding]] = {
     "providers-up": lambda facts: checks.named(
         facts.providers_down if facts.providers else None, "providers are down", "all answer", "there is no provider"
     ),
+    "detectors-closed": lambda facts: checks.named(
+        facts.open_detectors if facts.detectors else None,
+        "detectors let texts pass while they fail",
+        "none lets a text pass",
+        "there is no detector",
+        CheckStatus.FAIL,
+    ),
     "budgets-set": checks.budgets,
     "agents-tools": checks.agents_tools,
     "agents-known": lambda facts: checks.named(

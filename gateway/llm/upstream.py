@@ -169,16 +169,31 @@ class JsonReader:
     client: Client
     user_agent: str
 
-    async def get(self, url: str, *, key: str, seconds: float, allow_address: Callable[[str], bool]) -> object:
-        """Return the JSON of a good answer. seconds: for all of it. allow_address: every address of the host must pass.
+    async def ask(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        *,
+        key: str | None,
+        seconds: float,
+        allow_address: Callable[[str], bool],
+        body: object = None,
+    ) -> object:
+        """Return the JSON of a good answer.
+
+        key: in one of `headers`. seconds: for all of it. allow_address: every address of the host must pass. body: JSON
+        to send; None asks with GET.
 
         Raises:
             UpstreamUnavailable: no good answer; the message says why, and never repeats the key or the answer.
         """
-        headers = (("accept", "application/json"), ("x-service-key", key), ("user-agent", self.user_agent))
+        sent = {"accept": "application/json", "user-agent": self.user_agent, **headers}
+        method, raw = ("GET", b"") if body is None else ("POST", write_json(body))
+        if body is not None:
+            sent["content-type"] = "application/json"
         terms = Terms(total_seconds=seconds, max_reply_bytes=JSON_REPLY_BYTES, allow_address=allow_address)
         try:
-            reply = await self.client.request("GET", url, headers, b"", terms)
+            reply = await self.client.request(method, url, tuple(sent.items()), raw, terms)
         except ClientError as error:
             raise UpstreamUnavailable(error.reason) from error
         except ValueError as error:

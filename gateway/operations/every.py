@@ -5,6 +5,7 @@ from gateway.operations.agents import AGENT_OPERATIONS, PUBLIC_AGENT_OPERATIONS
 from gateway.operations.alerts import ALERT_OPERATIONS, PUBLIC_ALERT_OPERATIONS
 from gateway.operations.audit import AUDIT_OPERATIONS, PUBLIC_AUDIT_OPERATIONS
 from gateway.operations.budgets import BUDGET_OPERATIONS
+from gateway.operations.detectors import DETECTOR_OPERATIONS
 from gateway.operations.edges import (
     FEED_OPERATIONS,
     GUARDRAIL_OPERATIONS,
@@ -34,6 +35,7 @@ INTERNAL_OPERATIONS = (
     *ACCESS_OPERATIONS,
     *POLICY_OPERATIONS,
     *PROVIDER_OPERATIONS,
+    *DETECTOR_OPERATIONS,
     *BUDGET_OPERATIONS,
     *ACCEPTANCE_OPERATIONS,
     *TRUST_AUDIT_OPERATIONS,

@@ -46,6 +46,7 @@ from gateway.services.chat_record import (
 )
 from gateway.services.chat_stream import ChatStream, scanner_for
 from gateway.services.core import Core, Service
+from gateway.services.detection import DetectorCalls
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import ProviderConnection, Routing
@@ -80,7 +81,7 @@ class PromptBlocked(ContentPolicyViolation):
 class Chat(Service):
     """The chat of this gateway. Its `dialect` reads requests.
 
-    syncs_always: whether a plain chat, too, is on the disk before it is answered.
+    detectors: None without any. syncs_always: whether a plain chat, too, is on the disk before it is answered.
     """
 
     metrics: Metrics
@@ -95,6 +96,7 @@ class Chat(Service):
     access: AccessGuard
     policies: Policies
     agents: AgentDiscovery
+    detectors: DetectorCalls | None = None
     syncs_always: bool = False
 
     def __post_init__(self, core: Core) -> None:
@@ -102,6 +104,7 @@ class Chat(Service):
         self.policy_of = partial(
             ChatPolicy,
             scanner=self.scanner,
+            detectors=self.detectors,
             dialect=self.dialect,
             captures=Captures(self.scanner.scan),
             offload=ThreadOffload(),

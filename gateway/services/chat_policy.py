@@ -6,7 +6,7 @@ and is blocked. A blocked reply loses the choices at fault first, and everything
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Generic, Literal, TypeVar
 
 import anyio.lowlevel
@@ -28,6 +28,7 @@ from gateway.llm.openai import OpenAiDialect
 from gateway.offload import ThreadOffload
 from gateway.records import record
 from gateway.services.captures import Captures
+from gateway.services.detection import DetectorCalls
 from gateway.services.scanner import TextScanner
 from gateway.shield.detections import Direction, ScanResult, Verdict
 from gateway.shield.scoring import MODEL_RULE, Policy, combine, judge
@@ -62,6 +63,7 @@ class ChatPolicy:
     """One policy, applied to the prompts and replies of one dialect.
 
     owner: of the texts. accept: takes accepted risks out of a result; None if there are none. offload: for large ones.
+    detectors: other judges; None without any.
     """
 
     policy: ShieldPolicy
@@ -71,6 +73,8 @@ class ChatPolicy:
     offload: ThreadOffload
     accept: Accept | None = None
     owner: str = ""
+    detectors: DetectorCalls | None = None
+    _asked: str = field(default="", init=False)
 
     async def inbound(self, request: ChatRequest) -> Scanned[Prompt]:
         """Scan every text of a prompt; mask what the policy wants masked before the model reads it.
@@ -80,6 +84,7 @@ class ChatPolicy:
         """
         policy = self.policy
         result = await self._scan_prompt(request.leaves, is_patient=False)
+        result = await self._judged(result, request.leaves.texts, Direction.INBOUND)
         action: Action = "none"
         masked: Prompt | None = None
         must_mask = self._must_mask(result)
@@ -94,15 +99,20 @@ class ChatPolicy:
         captured = await self.captures.of_leaves(request.leaves.texts, Direction.INBOUND, policy)
         return Scanned(result, action, masked, captured)
 
-    async def outbound(self, reply: Reply) -> Scanned[Reply]:
+    async def outbound(self, reply: Reply, *, is_whole: bool = True) -> Scanned[Reply]:
         """Scan every text of a reply; withhold or mask what may not leave.
+
+        is_whole: False for the beginning of a streamed one, about which no detector is asked.
 
         Raises:
             ShieldUnavailable: the shield failed; nothing may be given out.
             UpstreamUnavailable: the reply holds more than can be scanned.
         """
         leaves = await self._reply_leaves(reply)
-        scanned = await self._decide(reply, await self._scan_reply(leaves))
+        result = await self._scan_reply(leaves)
+        if is_whole:
+            result = await self._judged(result, leaves.texts, Direction.OUTBOUND)
+        scanned = await self._decide(reply, result)
         captured = await self.captures.of_leaves(leaves.texts, Direction.OUTBOUND, self.policy)
         return replace(scanned, captured=captured)
 
@@ -137,6 +147,16 @@ class ChatPolicy:
         if await self._is_clean("\n".join(text for model in models for text in strings(dict(model)))):
             return list(models)
         return [model for model in models if await self._is_clean("\n".join(strings(dict(model))))]
+
+    async def _judged(self, result: ScanResult, texts: Sequence[Leaf], direction: Direction) -> ScanResult:
+        """Return what the shield and the detectors say together. Of a prompt, note what an answer replies to."""
+        if self.detectors is None:
+            return result
+        if direction is Direction.INBOUND:
+            self._asked = next((leaf.text for leaf in reversed(texts) if leaf.kind is LeafKind.CONTENT), "")
+        return await self.detectors.judged(
+            result, texts, direction, self.policy.scoring, owner=self.owner, asked=self._asked, accept=self.accept
+        )
 
     async def _scan_prompt(self, leaves: Leaves, *, is_patient: bool = True) -> ScanResult:
         policy, texts = self.policy, leaves.texts
@@ -206,7 +226,7 @@ class ChatPolicy:
     def _must_mask(self, result: ScanResult) -> bool:
         """Tell whether something has to be masked. What somebody has accepted goes as it is."""
         redacted = redacted_categories(self.policy)
-        return any(found.category in redacted and found.accepted is None for found in result.detections)
+        return any(one.category in redacted and one.accepted is None and not one.effect for one in result.detections)
 
     def _is_faulty(self, result: ScanResult) -> bool:
         return result.verdict is Verdict.BLOCK or self._must_mask(result)
@@ -222,11 +242,13 @@ class ChatPolicy:
             return Scanned(result, "none")
         if policy.mode is ShieldMode.OBSERVE:
             return Scanned(result, "observed")
-        if policy.outbound is OutboundAction.REDACT or result.verdict is not Verdict.BLOCK:
+        # What a detector objects to may stand anywhere, and a scan cannot tell whether it is still there.
+        is_everywhere = result.verdict is Verdict.BLOCK and any(one.effect and one.score for one in result.detections)
+        if not is_everywhere and (policy.outbound is OutboundAction.REDACT or result.verdict is not Verdict.BLOCK):
             reply = await self._masked_reply(reply)
             if not await self._still_leaks(reply):
                 return Scanned(result, "redacted", reply)
-        kept = await self._withheld(reply)
+        kept = await self._withheld(reply, is_over_choices=is_everywhere)
         if await self._still_leaks(kept):  # a match may stand over several choices
             kept = await self._withheld(reply, is_over_choices=True)
             if await self._still_leaks(kept):

@@ -34,8 +34,9 @@ async def scanner_for(policy: ChatPolicy, prompt: Prompt) -> StreamScanner | Non
     Raises:
         ShieldUnavailable: the shield failed.
     """
-    has_many = policy.dialect.has_many(prompt)
-    return None if has_many or policy.policy.outbound_stream is OutboundStream.WHOLE else await policy.stream()
+    is_whole = policy.policy.outbound_stream is OutboundStream.WHOLE or policy.dialect.has_many(prompt)
+    is_whole = is_whole or (policy.detectors is not None and policy.detectors.has_veto())
+    return None if is_whole else await policy.stream()
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -129,7 +130,7 @@ class ChatStream:
                     yield event
                 if self._is_to_judge():
                     self._was_judged = True
-                    scanned = await self.policy.outbound(self._reply())
+                    scanned = await self.policy.outbound(self._reply(), is_whole=False)
                     exchange.outbound = scanned if scanned.action == "blocked" else None
             self.upstream.close()
             self._note_answer()

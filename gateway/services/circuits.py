@@ -1,14 +1,14 @@
-"""Keep the circuit of each provider in this process, raise the alert when one is down, and end that alert.
+"""Keep the circuit of each provider or detector in this process, raise the alert when one is down, and end that alert.
 
-A circuit belongs to one version of a provider: a changed provider begins anew.
+A circuit belongs to one version of a record: a changed one begins anew.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from gateway.domain.alerts import AlertSource
 from gateway.domain.circuits import Circuit, ProviderStatus
-from gateway.domain.providers import Provider
 from gateway.log import Log
 from gateway.services.alerts import Alerts
 from gateway.services.core import Service
@@ -18,101 +18,121 @@ from gateway.store.database import StoreUnavailable, Transaction
 PROVIDER_DOWN = "provider-down"
 
 
+class Server(Protocol):
+    """The record of a server that the gateway asks."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def enabled(self) -> bool: ...
+
+    @property
+    def version(self) -> int: ...
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class Circuits(Service):
-    """The circuits of this process."""
+    """The circuits of this process. source: of the alerts, and what each server is."""
+
+    source: AlertSource = AlertSource.PROVIDER
 
     alerts: Alerts
     log: Log
     _circuits: dict[tuple[str, int], Circuit] = field(default_factory=dict, init=False)
 
-    def circuit(self, provider: Provider) -> Circuit:
-        """Return the circuit of a provider as it is now."""
-        return self._circuits.get((provider.id, provider.version), Circuit())
+    def circuit(self, server: Server) -> Circuit:
+        """Return the circuit of a server as it is now."""
+        return self._circuits.get((server.id, server.version), Circuit())
 
-    def status(self, provider: Provider) -> ProviderStatus:
-        """Return how a provider is."""
-        if not provider.enabled:
+    def status(self, server: Server) -> ProviderStatus:
+        """Return how a server is."""
+        if not server.enabled:
             return ProviderStatus.DISABLED
-        return self.circuit(provider).status(self.clock.monotonic_seconds())
+        return self.circuit(server).status(self.clock.monotonic_seconds())
 
-    def wait_seconds(self, provider: Provider) -> int:
-        """Return after how many whole seconds a provider that is open is tried again; at least 1."""
-        until_seconds = self.circuit(provider).open_until_seconds or 0.0
+    def wait_seconds(self, server: Server) -> int:
+        """Return after how many whole seconds a server that is open is tried again; at least 1."""
+        until_seconds = self.circuit(server).open_until_seconds or 0.0
         return max(1, round(until_seconds - self.clock.monotonic_seconds() + 0.5))
 
-    def begin(self, provider: Provider) -> bool:
-        """Return whether a request may be sent to a provider now, and note that it is.
+    def begin(self, server: Server) -> bool:
+        """Return whether a request may be sent to a server now, and note that it is.
 
-        The first request after a pause is the probe. The provider of the settings is never held back: no other provider
-        takes its place, and nobody can test it by hand.
+        The first request after a pause is the probe.
         """
-        circuit = self.circuit(provider)
+        circuit = self.circuit(server)
         if circuit.may_pass(self.clock.monotonic_seconds()):
-            self._note(provider, circuit.begun())
+            self._note(server, circuit.begun())
             return True
-        return provider.origin == "settings"
+        return False
 
-    def let_go(self, provider: Provider) -> None:
-        """Note that a request ended in a way that says nothing of the provider."""
-        self._note(provider, self.circuit(provider).cancelled())
+    def let_go(self, server: Server) -> None:
+        """Note that a request ended in a way that says nothing of the server."""
+        self._note(server, self.circuit(server).cancelled())
 
-    def succeeded(self, provider: Provider) -> None:
+    def succeeded(self, server: Server) -> None:
         """Note a good answer. One that follows an opening, also of an earlier process, ends the alert."""
-        before = self.circuit(provider)
-        self._note(provider, Circuit(has_answered=True))
+        before = self.circuit(server)
+        self._note(server, Circuit(has_answered=True))
         if before.is_open:
-            self.log.info("provider_recovered", provider=provider.name)
+            self.log.info(f"{self.source}_recovered", **{self.source: server.name})
         if before.is_open or not before.has_answered:
-            self._write_behind(lambda tx: self.end_alert(tx, provider, "The provider answers again."))
+            self._write_behind(lambda tx: self.end_alert(tx, server, f"The {self.source} answers again."))
 
-    def failed(self, provider: Provider, reason: str) -> None:
+    def failed(self, server: Server, reason: str) -> None:
         """Note a failure. reason: for the operator."""
-        before = self.circuit(provider)
+        before = self.circuit(server)
         after = before.failed(self.clock.monotonic_seconds())
-        self._note(provider, after)
+        self._note(server, after)
         if after.open_until_seconds is None or after.open_until_seconds == before.open_until_seconds:
             return
+        if not server.enabled:  # it may be tested, and nobody waits for it
+            return
         if not before.is_open:
-            self.log.warning("provider_down", provider=provider.name, failures=after.failures, reason=reason)
+            named: dict[str, str] = {self.source: server.name}
+            self.log.warning(f"{self.source}_down", **named, failures=after.failures, reason=reason)
         now_at = self.clock.now_at()
-        evidence = {"provider": provider.name, "failures": after.failures, "pause_seconds": after.pause_seconds}
+        evidence = {self.source.value: server.name, "failures": after.failures, "pause_seconds": after.pause_seconds}
         self._write_behind(
             lambda tx: self.alerts.raise_event(
                 tx,
-                source=AlertSource.PROVIDER,
-                rule=PROVIDER_DOWN,
+                source=self.source,
+                rule=f"{self.source}-down",
                 severity=Severity.HIGH,
-                title=f"Provider {provider.name} is down",
+                title=f"{self.source.capitalize()} {server.name} is down",
                 description=f"{after.failures} requests in a row failed. The last: {reason.rstrip('.')}.",
-                subject=provider.id,
+                subject=server.id,
                 occurred_at=now_at,
                 evidence=(evidence,),
             )
         )
 
-    def end_alert(self, tx: Transaction, provider: Provider, resolution: str) -> None:
-        """End in `tx` the alert that a provider is down."""
+    def end_alert(self, tx: Transaction, server: Server, resolution: str) -> None:
+        """End in `tx` the alert that a server is down."""
         self.alerts.end_event(
             tx,
-            source=AlertSource.PROVIDER,
-            rule=PROVIDER_DOWN,
-            subject=provider.id,
+            source=self.source,
+            rule=f"{self.source}-down",
+            subject=server.id,
             occurred_at=self.clock.now_at(),
             resolution=resolution,
         )
 
-    def keep_only(self, providers: Iterable[Provider]) -> None:
-        """Forget all other providers, and other versions of these."""
-        known = {(provider.id, provider.version) for provider in providers}
+    def keep_only(self, servers: Iterable[Server]) -> None:
+        """Forget all other servers, and other versions of these."""
+        known = {(server.id, server.version) for server in servers}
         self._circuits = {key: circuit for key, circuit in self._circuits.items() if key in known}
 
-    def _note(self, provider: Provider, circuit: Circuit) -> None:
-        self._circuits[provider.id, provider.version] = circuit
+    def _note(self, server: Server, circuit: Circuit) -> None:
+        self._circuits[server.id, server.version] = circuit
 
     def _write_behind(self, work: Callable[[Transaction], object]) -> None:
         """Write an alert that may be lost: if it cannot be written now, the request still gets its answer."""
         try:
             self.store.db.write_behind(work)
         except StoreUnavailable as error:
-            self.log.error("provider_alert_lost", error=error)
+            self.log.error(f"{self.source}_alert_lost", error=error)

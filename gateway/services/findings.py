@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from gateway.shield.detections import MASKED_CATEGORIES, Detection, Direction, Severity
+from gateway.shield.detections import MASKED_CATEGORIES, Detection, Direction, Effect, Severity
 
 MOST_FINDINGS = 20
 _STORED = ("rule", "severity", "category", "confidence", "score", "count", "start", "end", "view")
-_STORED_IF_SET = ("place", "sha256", "chars", "accepted", "secret")
+_STORED_IF_SET = ("place", "sha256", "chars", "accepted", "secret", "effect", "points", "label", "elapsed_ms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,8 +15,8 @@ class LedgerLine:
     """One finding's share in the score of a request. name, description: empty for a rule that is no more.
 
     sha256, chars: of the one text at `place`. matched: the mask of a secret or of personal data. secret: the keyed hash
-    of that. spread: whether other texts have the finding too. A field that an earlier version did not store has its
-    default.
+    of that. spread: whether other texts have the finding too. label, elapsed_ms: what a detector said, and how long it
+    took. A field that an earlier version did not store has its default.
     """
 
     rule: str = ""
@@ -37,6 +37,8 @@ class LedgerLine:
     secret: str | None = None
     spread: bool = False
     accepted: str | None = None
+    label: str | None = None
+    elapsed_ms: float | None = None
 
 
 def described(detections: Sequence[Detection], direction: Direction | None = None) -> list[Mapping[str, object]]:
@@ -68,4 +70,5 @@ def kept_detection(found: Mapping[str, object]) -> Detection:
     """Return the detection of a stored finding, to score it again."""
     known = {"name": "", "description": "", "matched": "", "place": "", "sha256": "", "chars": 0} | dict(found)
     known |= {"severity": Severity(str(found["severity"])), "is_spread": found.get("spread") is True, "accepted": None}
+    known |= {"effect": Effect(str(found["effect"]))} if "effect" in found else {}
     return Detection(**{field.name: known[field.name] for field in fields(Detection) if field.name in known})  # type: ignore[arg-type]

@@ -14,9 +14,9 @@ from gateway.errors import GatewayError, InvalidRequest
 from gateway.field_types import line
 from gateway.llm.upstream import JsonReader
 from gateway.schema import Bounds, check
+from gateway.services.endpoints import Resolve
 from gateway.services.fleet import Fleet
 from gateway.services.provider_keys import STORED, KeyedResource, ProviderKeys
-from gateway.services.providers import Resolve
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 
@@ -131,7 +131,9 @@ class FleetPeers(KeyedResource[Peer]):
         try:
             key = self.keys.read(peer.key_reference) or ""
             with anyio.fail_after(2 * PEER_SECONDS):
-                value = await self.reader.get(peer.url + _PATH, key=key, seconds=PEER_SECONDS, allow_address=allow)
+                value = await self.reader.ask(
+                    peer.url + _PATH, {"x-service-key": key}, key=key, seconds=PEER_SECONDS, allow_address=allow
+                )
             instances = read_answer(value)
         except GatewayError as error:
             problem = error.message[:_PROBLEM_CHARS]

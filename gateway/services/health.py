@@ -13,9 +13,17 @@ HEALTHY = "healthy"
 
 
 class Health:
-    """The state of each service. upstream: returns the state of all enabled providers; None when there can be none."""
+    """The state of each service. upstream, detectors: return the state of all enabled ones; None if there are none."""
 
-    def __init__(self, *, shield: Shield, store: Store, upstream: Callable[[], str] | None) -> None:
+    def __init__(
+        self,
+        *,
+        shield: Shield,
+        store: Store,
+        upstream: Callable[[], str] | None,
+        detectors: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        self._detectors = detectors
         self._shield = shield
         self._store = store
         self._upstream = upstream
@@ -42,13 +50,15 @@ class Health:
         is_readable: whether the database was just read.
 
         The upstream may also be `unknown` (nothing was sent yet), `degraded` (some providers fail), `unreachable` (all
-        fail) or `not_configured` (the built-in model answers).
+        fail) or `not_configured` (the built-in model answers). Detectors are named if there are any.
         """
-        return {
+        states = {
             "shield": HEALTHY if self._shield.rules else "unavailable",
             "database": HEALTHY if self._is_writable() and is_readable else "unavailable",
             "upstream": "not_configured" if self._upstream is None else self._upstream(),
         }
+        detectors = self._detectors() if is_readable else None
+        return states if detectors is None else states | {"detectors": detectors}
 
     def _is_writable(self) -> bool:
         """Check that the database can be written and, after a failed write, try whether it can be again.

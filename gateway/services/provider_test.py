@@ -61,7 +61,7 @@ class ProviderTest(Service):
         latency_ms = round((self.clock.monotonic_seconds() - begun_seconds) * 1000, 3)
         if outcome.error is None:
             self.circuits.succeeded(provider)
-        elif provider.enabled:  # a disabled provider is not reported down
+        else:
             self.circuits.failed(provider, outcome.error)
         await self.providers.record_test(principal, provider, context, error=outcome.error)
         return ProviderTestResult(

@@ -1,15 +1,14 @@
 """The providers of models. Their keys are write-only. `routing` chooses between them."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated
-from urllib.parse import SplitResult, urlsplit
 
-from gateway.domain.addresses import BASE_URL_PROMISE, MAX_URL_CHARS, check_host, read_base_url
+from gateway.domain.addresses import BASE_URL_PROMISE, MAX_URL_CHARS
 from gateway.domain.keys import KEEP_TEXT
 from gateway.domain.prices import MAX_REPLY_TOKENS, MAX_USD, Price, to_micro
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Principal
 from gateway.domain.providers import (
     KEY_PROMISE,
     MAX_KEY_BYTES,
@@ -23,19 +22,13 @@ from gateway.domain.providers import (
     Provider,
     ProviderType,
     check_type,
-    read_key,
 )
-from gateway.errors import Conflict, InvalidRequest
+from gateway.errors import Conflict
 from gateway.field_types import PlainName, glob
-from gateway.schema import Bounds, check
-from gateway.services.circuits import Circuits
-from gateway.services.provider_keys import STORED, KeyedResource, ProviderKeys
-from gateway.services.resource import as_conflict, check_version, patched
+from gateway.schema import Bounds
+from gateway.services.endpoints import Endpoints
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
-
-Resolve = Callable[[str], Awaitable[Sequence[str]]]
-"""From a base URL to the present addresses of its host; none if they cannot be resolved."""
 
 Dollars = Annotated[float, Bounds(0, MAX_USD)]
 
@@ -102,7 +95,7 @@ class NewProvider(ChangedProvider):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Providers(KeyedResource[Provider]):
+class Providers(Endpoints[Provider]):
     """The providers of this gateway. A change applies to the next prompt, in every process.
 
     from_settings: the provider that the settings make, if any. It is listed last, and no call changes it.
@@ -110,74 +103,36 @@ class Providers(KeyedResource[Provider]):
 
     noun, nouns = "provider", "providers"
     most = MAX_PROVIDERS
-    name_field = "name"
-    is_found_by_name = True
     audited = (
         "name", "type", "base_url", "models", "priority", "weight", "timeout_seconds", "max_retries", "enabled",
         "allow_private",
     )  # fmt: skip
 
-    circuits: Circuits
-    keys: ProviderKeys
-    resolve: Resolve
     from_settings: Provider | None = None
 
     async def list(self) -> tuple[Provider, ...]:
         """Return the stored providers, oldest first, then the one of the settings."""
         return (*await super().list(), *(() if self.from_settings is None else (self.from_settings,)))
 
-    async def create(self, principal: Principal, new: NewProvider, context: RequestContext) -> Provider:
-        """Create a provider. Raises what `Resource.create` raises."""
-        blank = Provider(
-            id=self.ids.new("prv"),
-            name="",
-            type=new.type,
-            created_at=self.clock.now_at(),
-            created_by=principal.name,
-        )
-        record, key = self._patched(blank, new)
-        await self._check_addresses(record)
+    def _blank(self, principal: Principal, new: NewProvider) -> Provider:
+        now_at = self.clock.now_at()
+        return Provider(id=self.ids.new("prv"), name="", type=new.type, created_at=now_at, created_by=principal.name)
 
-        return await self._commit_with_key(
-            lambda tx: self._insert(tx, principal, context, record), record.key_reference, key
-        )
+    def _computed(self, record: Provider, changes: ChangedProvider) -> Mapping[str, object]:
+        return {
+            "timeout_seconds": float(changes.timeout_seconds or record.timeout_seconds),
+            "prices": record.prices if changes.prices is None else _prices(changes.prices),
+        }
 
-    async def change(
-        self, principal: Principal, name: str, changes: ChangedProvider, context: RequestContext
-    ) -> Provider:
-        """Change a provider. Raises what `Resource.change` raises.
+    def _check_together(self, record: Provider) -> None:
+        check_type(record)
 
-        Conflict: also for a field that the type of the provider does not have, and for the provider of the settings.
-        """
-        known = await self.show(name)
-        _check_stored(known)
-        check_version(changes.version, known.version, self.noun)
-        if known.type is ProviderType.ECHO:
-            for param, is_given in (
-                ("base_url", changes.base_url),
-                ("api_key", changes.api_key not in (None, KEEP_TEXT)),
-            ):
-                if is_given:
-                    raise Conflict(f"A provider of type echo has no {param}.", param=param)
-        after, key = self._patched(known, changes)
-        if (after.base_url, after.allow_private) != (known.base_url, known.allow_private):
-            await self._check_addresses(after)
-
-        # The version is that of the record that was checked, so that no other change in between is lost.
-        return await self._commit_with_key(
-            lambda tx: self._update(tx, principal, context, known.id, known.version, lambda before: after),
-            after.key_reference,
-            key,
-        )
-
-    async def record_test(
-        self, principal: Principal, provider: Provider, context: RequestContext, *, error: str | None
-    ) -> None:
-        """Record a test of a provider. error: why it failed, or None. Raises AuditUnavailable."""
-        details = {"ok": error is None, "error": error}
-        await self.audit.commit(
-            lambda tx: self._append(tx, "tested", principal, context, id=provider.id, details=details)
-        )
+    def _check_change(self, record: Provider, changes: ChangedProvider) -> None:
+        _check_stored(record)
+        given = {"base_url": changes.base_url, "api_key": changes.api_key not in (None, KEEP_TEXT)}
+        wrong = next((param for param, is_given in given.items() if is_given), None)
+        if record.type is ProviderType.ECHO and wrong:
+            raise Conflict(f"A provider of type echo has no {wrong}.", param=wrong)
 
     def _lookup(self, tx: Transaction, name: str) -> Provider | None:
         """Return a provider by id or name, a stored one first."""
@@ -185,80 +140,18 @@ class Providers(KeyedResource[Provider]):
         found = self.store.providers.find(tx, name)
         return ours if found is None and ours is not None and name.lower() == ours.name else found
 
-    def _write(self, tx: AuthorityTransaction, before: Provider, after: Provider) -> dict[str, object] | None:
-        self.store.providers.change(tx, after)
-        if not after.enabled:
-            self.circuits.end_alert(tx, after, "The provider was disabled.")
-        if before.key_reference == after.key_reference:
-            return None
-        self._drop_key(tx, before)
-        return {"api_key": "replaced"}
-
     def _check_removal(self, tx: AuthorityTransaction, record: Provider) -> None:
         _check_stored(record)
-        self._drop_key(tx, record)
-        self.circuits.end_alert(tx, record, "The provider was removed.")
+        super()._check_removal(tx, record)
 
     def _shown(self, record: Provider) -> dict[str, object]:
         prices = {model: [price.input, price.output] for model, price in record.prices.items()}
-        return super()._shown(record) | {"api_key_source": record.key_source(), "prices": prices}
-
-    def _patched(self, record: Provider, changes: ChangedProvider) -> tuple[Provider, str | None]:
-        """Return the record with its changes, checked, and the key itself if one was given."""
-        check(changes)
-        reference, key = record.key_reference, None
-        if changes.api_key != KEEP_TEXT:
-            reference, key = (None, None) if changes.api_key is None else read_key(changes.api_key)
-            if key is not None:
-                reference = f"{STORED}{self.ids.new('key')}"
-            self.keys.check(reference, param="api_key")
-        after = patched(
-            record,
-            changes,
-            name=record.name if changes.name is None else changes.name.strip(),
-            key_reference=reference,
-            timeout_seconds=float(changes.timeout_seconds or record.timeout_seconds),
-            prices=record.prices if changes.prices is None else _prices(changes.prices),
-        )
-        check_type(after)
-        if after.base_url is not None:
-            with as_conflict(changes.base_url is None):
-                url = read_base_url(after.base_url, allow_private=after.allow_private)
-            after = replace(after, base_url=url)
-        if changes.api_key == KEEP_TEXT:
-            _check_key_stays(record, after)
-        return after, key
-
-    async def _check_addresses(self, record: Provider) -> None:
-        """Resolve the host now, so that a mistake shows at once. Each connection checks the addresses again."""
-        if record.base_url is None:
-            return
-        for address in await self.resolve(record.base_url):
-            check_host(address, allow_private=record.allow_private)
+        return super()._shown(record) | {"prices": prices}
 
 
 def _check_stored(record: Provider) -> None:
     if record.origin == "settings":
         raise Conflict("The settings make this provider: change GATEWAY_UPSTREAM_URL instead.", param="id")
-
-
-def _check_key_stays(before: Provider, after: Provider) -> None:
-    """Refuse to send a key to another origin than it was given for, unless the change gives it again.
-
-    Otherwise anyone who may change a provider could read its key.
-    """
-    if before.base_url is None or after.base_url is None or before.key_reference is None:
-        return
-    if _origin(urlsplit(before.base_url)) != _origin(urlsplit(after.base_url)):
-        raise InvalidRequest(
-            "base_url names another origin: send api_key again in the same call. A key belongs to the origin it was "
-            "given for.",
-            param="api_key",
-        )
-
-
-def _origin(url: SplitResult) -> tuple[str, str | None, int]:
-    return url.scheme, url.hostname, url.port or (443 if url.scheme == "https" else 80)
 
 
 def _prices(prices: dict[str, ModelPrice]) -> dict[str, Price]:

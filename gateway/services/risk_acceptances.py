@@ -33,7 +33,7 @@ from gateway.store.database import Transaction
 Accept = Callable[[ScanResult, Policy], ScanResult]
 """Marks the accepted detections of a result, and scores it without them."""
 MAX_AGENT_CHARS = 100
-RULE_PATTERN = "^(?:local:)?[a-z0-9][a-z0-9._-]{0,99}$"
+RULE_PATTERN = "^(?:local:|detector:)?[a-z0-9][a-z0-9._-]{0,99}$"
 DIGEST_PATTERN = "^[0-9a-f]{64}$"
 _Rule = Annotated[str, Bounds(pattern=RULE_PATTERN, says="must be the id of a rule, such as override-prior-orders")]
 _Digest = Annotated[

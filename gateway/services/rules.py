@@ -193,7 +193,8 @@ class Rules(Service):
         """Return the ids that a detection may have: those of the rules, and of detections without a rule."""
         await self.follow()
         rules = await anyio.to_thread.run_sync(tuple, self.shield.rules)
-        return frozenset({*(rule.id for rule in rules), MODEL_RULE, BUDGET_RULE, UNSCANNABLE_RULE})
+        detectors = (one.rule for one in self.store.authority.now.detectors)
+        return frozenset({*(rule.id for rule in rules), *detectors, MODEL_RULE, BUDGET_RULE, UNSCANNABLE_RULE})
 
     async def show(self, rule_id: str) -> RuleInUse:
         """Return one rule. Raises NotFound."""

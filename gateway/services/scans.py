@@ -16,16 +16,17 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import Source
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import InvalidRequest
+from gateway.llm.base import Leaf, LeafKind
 from gateway.llm.joined import digest_of, in_text
 from gateway.records import record
 from gateway.schema import JsonSchema, encode, json_schema
 from gateway.services.alerts import Alerts
 from gateway.services.captures import Captures
 from gateway.services.core import Core, Service
+from gateway.services.detection import DetectorCalls
 from gateway.services.findings import described
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import Accept, RiskAcceptances
-from gateway.services.rules import Rules
 from gateway.services.scanner import TextScanner
 from gateway.settings import MAX_TEXT_CHARS, named
 from gateway.shield import Shield
@@ -33,7 +34,10 @@ from gateway.shield.detections import Detection, Direction, ScanResult, Verdict
 from gateway.store.database import StoreUnavailable, Transaction
 
 CROWD_SECONDS = 1.0
-OF_RECORDS = ("place", "spans", "sha256", "chars", "is_spread", "secret")
+OF_RECORDS = (
+    *("place", "spans", "sha256", "chars", "is_spread", "secret"),
+    *("effect", "points", "label", "elapsed_ms"),
+)
 """Fields of a detection that are recorded, and left out of the answer to the caller, who has the text."""
 
 
@@ -104,15 +108,12 @@ class Scans(Service):
     policy: ShieldPolicy
     policies: Policies
     acceptances: RiskAcceptances
-    rules: Rules | None = None
+    scanner: TextScanner
+    detectors: DetectorCalls | None = None
     max_text_chars: int = MAX_TEXT_CHARS
-    max_wait_seconds: float | None = None
 
     def __post_init__(self, core: Core) -> None:
         super().__post_init__(core)
-        self.scanner = TextScanner(
-            self.shield, self.store, self.ids, rules=self.rules, max_wait_seconds=self.max_wait_seconds
-        )
         self._captures = Captures(self.scanner.scan)
 
     async def scan(
@@ -161,6 +162,11 @@ class Scans(Service):
         result = in_text(result, text, self.scanner.seal)
         if accept is not None:
             result = accept(result, policy.scoring)
+        if self.detectors is not None:
+            leaf = Leaf("text", text, LeafKind.CONTENT)
+            result = await self.detectors.judged(
+                result, (leaf,), command.direction, policy.scoring, owner=owner, accept=accept
+            )
         return result, round((self.clock.monotonic_seconds() - started_seconds) * 1_000_000)
 
     def _insert(self, tx: Transaction, row: TrafficRow, captured: CapturedText | None) -> None:

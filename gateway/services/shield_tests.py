@@ -3,7 +3,8 @@
 The texts of the suite raise no alert and do not count as scans or traffic.
 """
 
-from collections.abc import Callable, Coroutine
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, TypeVar
 
@@ -11,14 +12,18 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 
+from gateway.domain.detectors import Detector
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import GatewayError
+from gateway.llm.base import Leaf, LeafKind
 from gateway.schema import Bounds, check, decode, encode
 from gateway.services.core import Core, Service
+from gateway.services.detection import ERROR, DetectorCalls
 from gateway.services.rules import Rules
 from gateway.shield import Shield
-from gateway.shield.detections import CATEGORIES
-from gateway.shield.suite import SuiteReport, run_suite
+from gateway.shield.detections import CATEGORIES, Verdict
+from gateway.shield.scoring import judge
+from gateway.shield.suite import Case, SuiteReport, chosen, percentile, run_suite
 from gateway.store.database import Transaction
 from gateway.store.store import Store
 from gateway.strict_json import read_json, write_json
@@ -41,6 +46,7 @@ class RunShieldTests:
 
     category: Annotated[_Category | None, "Only cases of this category, such as injection or secret."] = None
     include_known_gaps: Annotated[bool, "Count the attacks that the rules are known to miss as well."] = False
+    detectors: Annotated[bool, "Ask each enabled detector about every case, alone and beside the shield."] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,29 @@ class ShieldTestsChange:
 
 
 @dataclass(frozen=True, slots=True)
+class DetectorComparison:
+    """One detector over the cases of its directions. found: attacks with REVIEW or BLOCK, or that it objects to.
+
+    flagged: the same of controls. *_alone: by the detector without the shield; *_shield: by the shield without it.
+    decided: cases whose verdict it changed. errors: cases without a judgement. p50_us, p95_us: of one judgement.
+    """
+
+    name: str
+    attacks: int
+    found_alone: int
+    found_shield: int
+    found: int
+    controls: int
+    flagged_alone: int
+    flagged_shield: int
+    flagged: int
+    decided: int
+    errors: int
+    p50_us: int
+    p95_us: int
+
+
+@dataclass(frozen=True, slots=True)
 class ShieldTestsRun:
     """One run. rules_digest: SHA-256 of the rule file. change: None when there was no such run before."""
 
@@ -74,6 +103,7 @@ class ShieldTestsRun:
     rules_digest: str
     report: SuiteReport
     change: ShieldTestsChange | None
+    detectors: tuple[DetectorComparison, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +152,11 @@ class ShieldTestsState:
 class ShieldTests(Service):
     """The validation suite over the rules in use. The edges check who may run it."""
 
-    def __init__(self, core: Core, *, shield: Shield, rules: Rules | None = None) -> None:
+    def __init__(
+        self, core: Core, *, shield: Shield, rules: Rules | None = None, detectors: DetectorCalls | None = None
+    ) -> None:
         super().__init__(core)
+        self._detectors = detectors
         self._rules = rules
         self._running: ShieldTestsUnderWay | None = None
         self._shield = shield
@@ -145,6 +178,7 @@ class ShieldTests(Service):
         if self._rules is not None:
             self._rules.apply()
         report = await anyio.to_thread.run_sync(self._report, command, principal.name, progress, limiter=self._limiter)
+        compared = await self._compare(command)
         ran_at = self.clock.now_at()
 
         def work(tx: Transaction) -> ShieldTestsRun:
@@ -160,6 +194,7 @@ class ShieldTests(Service):
                 rules_digest=self._shield.digest,
                 report=report,
                 change=None if last is None else _change(last, report, self._shield.digest),
+                detectors=compared,
             )
             text = write_json(encode(run)).decode()
             for name in (own, _LAST):
@@ -185,6 +220,48 @@ class ShieldTests(Service):
             lambda tx: (last_run(self.store, tx), _stored(self.store, tx, _HISTORY, ShieldTestsBrief))
         )
         return ShieldTestsState(last, history, self._running)
+
+    async def _compare(self, command: RunShieldTests) -> tuple[DetectorComparison, ...]:
+        """Ask each detector about the cases of the run."""
+        if not command.detectors or self._detectors is None:
+            return ()
+        cases = chosen(command.category, include_known_gaps=command.include_known_gaps)
+        return tuple([await self._compared(self._detectors, one, cases) for one in self._detectors.enabled()])
+
+    async def _compared(self, calls: DetectorCalls, detector: Detector, cases: Sequence[Case]) -> DetectorComparison:
+        limiter, owner = anyio.CapacityLimiter(detector.max_concurrent), self.ids.new("run")
+        counts: Counter[str] = Counter()
+        times_us: list[int] = []
+
+        async def ask(case: Case) -> None:
+            result, leaf = self._shield.scan(case.sent(), case.direction), Leaf("text", case.sent(), LeafKind.CONTENT)
+            async with limiter:
+                started_seconds = self.clock.monotonic_seconds()
+                said = await calls.ask(detector, (leaf,), case.direction, owner=owner)
+                times_us.append(round((self.clock.monotonic_seconds() - started_seconds) * 1_000_000))
+            is_asked = result.verdict is not Verdict.BLOCK and detector.is_asked(result, chance=0.0)
+            both = judge((*result.detections, *said)) if is_asked else result
+            has_failed = any(one.label == ERROR for one in said)
+            kind, flagged = ("attacks", "found") if case.is_attack else ("controls", "flagged")
+            counts.update(
+                {
+                    kind: 1,
+                    f"{flagged}_alone": bool(said) and not has_failed,
+                    f"{flagged}_shield": result.verdict is not Verdict.ALLOW,
+                    flagged: both.verdict is not Verdict.ALLOW,
+                    "decided": both.verdict is not result.verdict,
+                    "errors": has_failed,
+                }
+            )
+
+        async with anyio.create_task_group() as group:
+            for case in cases:
+                if case.direction in detector.directions:
+                    group.start_soon(ask, case)
+        times_us.sort()
+        counts["p50_us"], counts["p95_us"] = percentile(times_us, 50), percentile(times_us, 95)
+        named = {one.name: counts[one.name] for one in fields(DetectorComparison) if one.name != "name"}
+        return DetectorComparison(detector.name, **named)
 
     def _report(self, command: RunShieldTests, who: str, progress: Progress | None) -> SuiteReport:
         began_at = self.clock.now_at()

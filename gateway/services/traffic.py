@@ -138,6 +138,7 @@ class Traffic(Service):
         """
         now_at = self.clock.now_at()
         known = {rule.id: (rule.name, rule.description) for rule in shield.rules}
+        known |= {one.rule: (f"Detector {one.name}", "") for one in self.store.authority.now.detectors}
 
         def work(tx: Transaction) -> TrafficDetail:
             row = self.store.traffic.find(tx, id)

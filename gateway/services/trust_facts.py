@@ -47,6 +47,7 @@ def stored_facts(store: Store, tx: Transaction, gateway: RunningGateway, now_at:
     accepted = store.risk_acceptances.active(tx, now_at=now_at)
     outputs = [one for one in store.event_outputs.all(tx) if one.enabled]
     providers = tuple(one for one in store.providers.all(tx) if one.enabled)
+    detectors = [one for one in store.detectors.all(tx) if one.enabled]
     down_alerts = AlertFilter(rule=PROVIDER_DOWN, scope="active", limit=MAX_ALERT_LIMIT)
     down = [alert.title for alert in store.alerts.page(tx, down_alerts).items]
     return {
@@ -64,6 +65,8 @@ def stored_facts(store: Store, tx: Transaction, gateway: RunningGateway, now_at:
         "failing_outputs": tuple(one.name for one in outputs if (one.last_error_at or 0) > (one.last_sent_at or 0)),
         "providers": providers,
         "providers_down": tuple(one.name for one in providers if any(one.name in title for title in down)),
+        "detectors": len(detectors),
+        "open_detectors": tuple(one.name for one in detectors if one.is_open),
         "budgets": store.budgets.count(tx),
         "agents": tuple(
             one

@@ -43,6 +43,19 @@ class Verdict(StrEnum):
     BLOCK = "BLOCK"
 
 
+class Effect(StrEnum):
+    """What a detection does to the score that does not count by its severity.
+
+    OBSERVE: nothing. POINTS: it adds its points. REVIEW, VETO: it lifts the score to the policy's threshold of REVIEW
+    or BLOCK.
+    """
+
+    OBSERVE = "observe"
+    POINTS = "points"
+    REVIEW = "review"
+    VETO = "veto"
+
+
 CATEGORIES = (
     "injection",
     "jailbreak",
@@ -79,6 +92,8 @@ class Detection:
     sha256, chars: hash and length of the one text it stands in, once somebody has said which that is.
     is_spread: it may stand in other texts than this one as well, so that this text alone does not account for it.
     secret: a keyed hash of what a masked match shows only in part, so that the same secret is known again.
+    effect, points: of a detection that is not scored by its severity. label, elapsed_ms: of a detector, what it said
+    and how long it took.
     """
 
     rule: str
@@ -101,6 +116,10 @@ class Detection:
     chars: int = 0
     is_spread: bool = False
     secret: str = ""
+    effect: Effect | None = None
+    points: int = 0
+    label: str = ""
+    elapsed_ms: float = 0.0
 
 
 @record

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from gateway.shield.detections import Detection, ScanResult, Severity, Verdict
+from gateway.shield.detections import Detection, Effect, ScanResult, Severity, Verdict
 
 POINTS: Mapping[Severity, int] = {Severity.CRITICAL: 60, Severity.HIGH: 25, Severity.MEDIUM: 10, Severity.LOW: 3}
 # It looks at the whole text, so it overlaps with no rule.
@@ -44,7 +44,8 @@ def judge(
 
     A rule counts once over all places. Of detections of one category that overlap in one place the strongest counts;
     the attack model, which looks at the whole text, overlaps with none. What does not count, and what an acceptance
-    covers, stays in the list with a score of 0. The answer does not depend on the order of `detections`.
+    covers, stays in the list with a score of 0. Last, a detection whose effect is REVIEW or VETO lifts the sum to that
+    threshold. The answer does not depend on the order of `detections`.
     """
     weighed = sorted(((_points(detection, policy), detection) for detection in detections), key=_strength)
     total = 0
@@ -62,6 +63,12 @@ def judge(
             rules.add(detection.rule)
             total += share
         shares.append(detection if share == detection.score else replace(detection, score=share))
+    lifts = {Effect.VETO: policy.block_at, Effect.REVIEW: policy.review_at}
+    for effect, least in lifts.items():
+        at = next((at for at, one in enumerate(shares) if one.effect is effect and one.accepted is None), None)
+        if at is not None and total < least:
+            shares.insert(0, replace(shares.pop(at), score=least - total))
+            total = least
     return ScanResult(verdict_of(total, policy), total, tuple(shares), redacted)
 
 
@@ -90,6 +97,8 @@ def combine(results: Sequence[ScanResult], policy: Policy = DEFAULT_POLICY) -> S
 def _points(detection: Detection, policy: Policy) -> int:
     if detection.accepted is not None:
         return 0
+    if detection.effect is not None:
+        return detection.points if detection.effect is Effect.POINTS else 0
     return points_of(detection.category, detection.severity, policy)
 
 

@@ -143,6 +143,15 @@ def load_suite() -> tuple[Case, ...]:
     )
 
 
+def chosen(category: str | None, *, include_known_gaps: bool, cases: Sequence[Case] | None = None) -> Sequence[Case]:
+    """Return the cases, or those that come along, without other categories and known gaps."""
+    return [
+        case
+        for case in (load_suite() if cases is None else cases)
+        if (category is None or case.category == category) and (include_known_gaps or not case.known_gap)
+    ]
+
+
 def run_suite(
     shield: Shield,
     category: str | None = None,
@@ -157,14 +166,10 @@ def run_suite(
     cases: instead of those that come along. report: called before each with how many are done, and of how many.
     Nothing is recorded.
     """
-    chosen = [
-        case
-        for case in (load_suite() if cases is None else cases)
-        if (category is None or case.category == category) and (include_known_gaps or not case.known_gap)
-    ]
+    wanted = chosen(category, include_known_gaps=include_known_gaps, cases=cases)
     outcomes = []
-    for done, case in enumerate(chosen):
-        report(done, len(chosen))
+    for done, case in enumerate(wanted):
+        report(done, len(wanted))
         outcomes.append(_scan(shield, case, monotonic_seconds))
     exercised = {rule for outcome in outcomes for rule in outcome.rules}
     total = _group("", outcomes)
@@ -185,8 +190,8 @@ def run_suite(
         unexercised=tuple(
             rule.id for rule in shield.rules if rule.id not in exercised and category in (None, rule.category)
         ),
-        p50_us=_percentile(elapsed_us, 50),
-        p95_us=_percentile(elapsed_us, 95),
+        p50_us=percentile(elapsed_us, 50),
+        p95_us=percentile(elapsed_us, 95),
     )
 
 
@@ -223,7 +228,7 @@ def _rate(part: int, whole: int) -> float | None:
     return round(part / whole, 4) if whole else None
 
 
-def _percentile(ordered: Sequence[int], percent: int) -> int:
+def percentile(ordered: Sequence[int], percent: int) -> int:
     """Return the smallest value that `percent` of all do not exceed; 0 of none."""
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)] if ordered else 0
 

@@ -16,6 +16,7 @@ import anyio
 from gateway.clock import Clock
 from gateway.domain.access_list import AccessEntry
 from gateway.domain.budgets import Budget
+from gateway.domain.detectors import Detector
 from gateway.domain.local_rules import LocalRule
 from gateway.domain.policies import RuleOverride, ShieldPolicy
 from gateway.domain.providers import Provider
@@ -49,6 +50,7 @@ class Authority:
     acceptances: Sequence[RiskAcceptance]
     blocked: Mapping[str, str]
     budgets: Sequence[Budget]
+    detectors: Sequence[Detector]
     local_rules: tuple[LocalRule, ...]
     overrides: Sequence[RuleOverride]
     policies: Mapping[str, ShieldPolicy]
@@ -130,6 +132,7 @@ def _read(tx: Transaction, known: Authority | None, generation: int, now_at: int
         acceptances=_RISK_ACCEPTANCES.active(tx, now_at=now_at),
         blocked=_AGENTS.blocked(tx),
         budgets=_BUDGETS.all(tx),
+        detectors=tables.DETECTORS.all(tx),
         local_rules=_LOCAL_RULES.all(tx),
         overrides=tables.RULE_OVERRIDES.all(tx),
         policies={record.id: record.shield_policy() for record in tables.POLICIES.all(tx)},

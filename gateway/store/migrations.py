@@ -17,7 +17,7 @@ _NAMES = (
     "initial users sessions access_list policies providers budgets risk_acceptances key_limits agents fleet traffic "
     "trust_audits security_scans reports event_outputs rule_overrides captures fresh usual_events alert_sightings "
     "evidence running one_table_each outbound_stream exceptions incidents output_format local_rules secret_sightings "
-    "lease_numbers rate_grants"
+    "lease_numbers rate_grants detectors"
 )
 MIGRATIONS = tuple(f"{number:04}_{name}" for number, name in enumerate(_NAMES.split(), 1))
 """The files in `migrations/` by their order, without their endings."""

@@ -31,6 +31,7 @@ from gateway.store.postgres_address import Address
 from gateway.store.sessions import SessionRepository, SignInFailureRepository
 from gateway.store.sqlite import MEMORY, SqliteDatabase
 from gateway.store.tables import (
+    DETECTORS,
     POLICIES,
     PROVIDERS,
     RULE_OVERRIDES,
@@ -80,6 +81,7 @@ class Store:
         self.budgets = BudgetRepository()
         self.captures = CaptureRepository()
         self.checkpoints = CheckpointRepository()
+        self.detectors = DETECTORS
         self.event_outputs = EventOutputRepository()
         self.instances = InstanceRepository()
         self.keys = KeyRepository()

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 from gateway.domain.access_list import MAX_ENTRY_LIMIT, AccessEntry, EntryFilter
 from gateway.domain.agents import AgentRecord
+from gateway.domain.detectors import Detector
 from gateway.domain.event_outputs import EventOutput
 from gateway.domain.local_rules import LocalRule
 from gateway.domain.paging import MAX_INTEGER
@@ -31,6 +32,7 @@ _PRICES = Codec(
 POLICIES = AuthorityTable("policies", PolicyRecord)
 # The keys of providers are elsewhere: `keyfile` holds those that an operator has typed in.
 PROVIDERS = AuthorityTable("providers", Provider, columns={"origin": None}, codecs={"prices": _PRICES})
+DETECTORS = AuthorityTable("detectors", Detector, columns={"when": "when_asked"})
 # None is removed, so that versions keep rising.
 RULE_OVERRIDES = AuthorityTable("rule_overrides", RuleOverride, key="rule")
 _ITEMS = json_records(ScannedItem)

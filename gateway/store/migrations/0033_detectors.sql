@@ -1,0 +1,33 @@
+-- labels: JSON, the label to its category. directions: JSON. key_reference: where the key is, never the key.
+CREATE TABLE detectors (
+    id             TEXT             NOT NULL PRIMARY KEY,
+    name           TEXT             NOT NULL,
+    kind           TEXT             NOT NULL,
+    base_url       TEXT             NOT NULL,
+    model          TEXT,
+    format         TEXT,
+    prompt         TEXT,
+    body           TEXT,
+    score_path     TEXT,
+    label_path     TEXT,
+    labels         TEXT             NOT NULL,
+    key_reference  TEXT,
+    directions     TEXT             NOT NULL,
+    effect         TEXT             NOT NULL,
+    threshold      DOUBLE PRECISION NOT NULL,
+    points         INTEGER          NOT NULL,
+    when_asked     TEXT             NOT NULL,
+    on_error       TEXT,
+    timeout_ms     INTEGER,
+    max_concurrent INTEGER          NOT NULL,
+    window_chars   INTEGER,
+    overlap_chars  INTEGER          NOT NULL,
+    cache_seconds  INTEGER          NOT NULL,
+    send_masked    INTEGER,
+    allow_private  INTEGER          NOT NULL,
+    enabled        INTEGER          NOT NULL,
+    created_at     BIGINT           NOT NULL,
+    created_by     TEXT             NOT NULL,
+    version        BIGINT           NOT NULL DEFAULT 1
+);
+CREATE UNIQUE INDEX detectors_by_folded_name ON detectors (lower(name));
