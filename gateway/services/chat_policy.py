@@ -11,6 +11,7 @@ from typing import Generic, Literal, TypeVar
 
 import anyio.lowlevel
 
+from gateway.domain.detectors import DETECTOR
 from gateway.domain.policies import (
     CapturedText,
     OutboundAction,
@@ -224,9 +225,10 @@ class ChatPolicy:
         return result if self.accept is None else self.accept(result, policy)
 
     def _must_mask(self, result: ScanResult) -> bool:
-        """Tell whether something has to be masked. What somebody has accepted goes as it is."""
+        """Tell whether the shield has found something to mask. What somebody has accepted goes as it is."""
         redacted = redacted_categories(self.policy)
-        return any(one.category in redacted and one.accepted is None and not one.effect for one in result.detections)
+        mine = (one for one in result.detections if not one.rule.startswith(DETECTOR))
+        return any(one.category in redacted and one.accepted is None for one in mine)
 
     def _is_faulty(self, result: ScanResult) -> bool:
         return result.verdict is Verdict.BLOCK or self._must_mask(result)
@@ -243,7 +245,9 @@ class ChatPolicy:
         if policy.mode is ShieldMode.OBSERVE:
             return Scanned(result, "observed")
         # What a detector objects to may stand anywhere, and a scan cannot tell whether it is still there.
-        is_everywhere = result.verdict is Verdict.BLOCK and any(one.effect and one.score for one in result.detections)
+        is_everywhere = result.verdict is Verdict.BLOCK and any(
+            one.rule.startswith(DETECTOR) and one.score for one in result.detections
+        )
         if not is_everywhere and (policy.outbound is OutboundAction.REDACT or result.verdict is not Verdict.BLOCK):
             reply = await self._masked_reply(reply)
             if not await self._still_leaks(reply):
