@@ -1,63 +1,39 @@
 """The rows of the detectors, and the view of one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gateway.app import Gateway
 from gateway.domain.circuits import ProviderStatus
-from gateway.domain.detectors import ChatFormat, Detector, DetectorKind, OnError
+from gateway.domain.detectors import Detector, DetectorKind, OnError
 from gateway.domain.principals import Permission
 from gateway.operations.operation import ById, kind
 from gateway.operations.rows import Noun
 from gateway.records import project
 from gateway.services.detectors import NEEDED, ChangedDetector, DetectorTestResult, NewDetector
-from gateway.shield.detections import Direction, Effect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DetectorView:
+class DetectorView(Detector):
     """A detector and its status in the process that answers. Never holds its key.
 
     on_error, timeout_ms, window_chars, send_masked: what holds, by default too. problem: why there is no key to send.
     """
 
-    id: str
-    name: str
-    kind: DetectorKind
-    base_url: str
-    model: str | None
-    format: ChatFormat | None
-    prompt: str | None
-    body: str | None
-    score_path: str | None
-    label_path: str | None
-    labels: dict[str, str]
-    api_key_source: str | None
-    directions: tuple[Direction, ...]
-    effect: Effect
-    threshold: float
-    points: int
-    when: str
+    key_reference: str | None = field(default=None, metadata={"json_name": None})
     on_error: OnError
     timeout_ms: int
-    max_concurrent: int
     window_chars: int
-    overlap_chars: int
-    cache_seconds: int
     send_masked: bool
-    allow_private: bool
-    enabled: bool
+    api_key_source: str | None
     status: ProviderStatus
     problem: str | None
-    created_at: int
-    created_by: str
-    version: int
 
 
 def _view(gateway: Gateway, one: Detector) -> DetectorView:
     return project(
         DetectorView,
         one,
-        labels=dict(one.labels),
+        key_reference=None,
         api_key_source=one.key_source(),
         on_error=one.error_action,
         timeout_ms=one.wait_ms,
