@@ -22,6 +22,7 @@ DEFAULT_CRITERION = (
 _SIGNS = re.compile(
     r"<(?=\|?/?(?:start_of_turn|end_of_turn|guardian|no-think|think|score|im_|[a-z_]+\|))|(?<=<)\|", re.I
 )
+_SCORE = r"(?:.*</think>)?\s*<score>\s*(?P<answer>yes|no)\s*</score>\s*"
 _VERDICT = 'Answer with JSON alone: {"violation": 0 or 1, "policy_category": "the broken rule, or none"}.'
 Asked = Mapping[str, object]
 
@@ -55,12 +56,12 @@ def _plain(detector: Detector, question: Question) -> Asked:
 
 
 def _granite_3(detector: Detector, question: Question) -> Asked:
-    risk = {"risk_name": "own", "risk_definition": detector.prompt} if detector.prompt else {"risk_name": "jailbreak"}
-    return {"messages": _turns(question), "chat_template_kwargs": {"guardian_config": risk}}
-
-
-def _granite_3_3(detector: Detector, question: Question) -> Asked:
-    risk = {"custom_criteria": detector.prompt} if detector.prompt else {"criteria_id": "jailbreak"}
+    if detector.format is ChatFormat.GRANITE_GUARDIAN_3:
+        risk = (
+            {"risk_name": "own", "risk_definition": detector.prompt} if detector.prompt else {"risk_name": "jailbreak"}
+        )
+    else:
+        risk = {"custom_criteria": detector.prompt} if detector.prompt else {"criteria_id": "jailbreak"}
     return {"messages": _turns(question), "chat_template_kwargs": {"guardian_config": risk, "think": False}}
 
 
@@ -107,10 +108,8 @@ _FORMATS = {
     ChatFormat.GRANITE_GUARDIAN_3: _Format(
         _granite_3, r"\s*(?P<answer>yes|no)\s*(?:<confidence>\s*\w+\s*</confidence>\s*)?"
     ),
-    ChatFormat.GRANITE_GUARDIAN_3_3: _Format(
-        _granite_3_3, r"(?:.*</think>)?\s*<score>\s*(?P<answer>yes|no)\s*</score>\s*"
-    ),
-    ChatFormat.GRANITE_GUARDIAN_4: _Format(_granite_4, r"(?:.*</think>)?\s*<score>\s*(?P<answer>yes|no)\s*</score>\s*"),
+    ChatFormat.GRANITE_GUARDIAN_3_3: _Format(_granite_3, _SCORE),
+    ChatFormat.GRANITE_GUARDIAN_4: _Format(_granite_4, _SCORE),
     ChatFormat.SHIELDGEMMA: _Format(_shieldgemma, r"\s*(?P<answer>yes|no)\b.*", most_tokens=5),
     ChatFormat.GPT_OSS_SAFEGUARD: _Format(
         _by_policy,
