@@ -37,7 +37,10 @@ NEEDED = {
     DetectorKind.JSON: ("body", "score_path"),
 }
 _Pointer = Annotated[
-    str, Bounds(0, 200, pattern="^(?:/(?:[^~/]|~[01])*)*$", says="must be a JSON Pointer, such as /result/score")
+    str,
+    Bounds(
+        0, 200, pattern="^(?:/(?:[^~/\\u0000-\\u001f]|~[01])*)*$", says="must be a JSON Pointer, such as /result/score"
+    ),
 ]
 _Category = Annotated[str, Bounds(words=(*CATEGORIES, SAFE))]
 _Name = Annotated[
@@ -45,7 +48,7 @@ _Name = Annotated[
 ]
 _Model = Annotated[str, line(200), "Name of the model; the detector id for fms_contents, the language for presidio."]
 _Prompt = Annotated[str, note(8000), "For openai_chat: the criterion, risk or policy to judge by."]
-_Body = Annotated[str, Bounds(2, 8000), "For json: the body of the request, with {{text}} in place of the text."]
+_Body = Annotated[str, note(8000), "For json: the body of the request, with {{text}} in place of the text."]
 _Labels = Annotated[
     dict[str, _Category],
     Bounds(0, MAX_LABELS, names=line(100)),
