@@ -4,6 +4,7 @@ import { api, can, feed, keepSession, query, session } from "./api.js";
 import { fill, h, icon } from "./dom.js";
 import { keyboard } from "./keyboard.js";
 import { chosenTime } from "./filters.js";
+import { PARTS } from "./pages/parts.js";
 import { button, empty, failed, iconButton, loading, toast, trouble } from "./ui.js";
 
 const PAGES = [
@@ -118,7 +119,7 @@ async function route() {
   main.append(body);
   const settled = new Promise((resolve) => setTimeout(resolve, 0));
   let module;
-  try { module = await import(`./pages/${known.id}.js`); } catch (error) {
+  try { module = await import(`./pages/${PARTS[known.id] ? "sections" : known.id}.js`); } catch (error) {
     if (!signal.aborted) fill(body, trouble(Object.assign(error, { message: "This page cannot be loaded.", advice: "The gateway may have been updated. Reload the page." }), () => location.reload()));
     return;
   }

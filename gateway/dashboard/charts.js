@@ -1,6 +1,6 @@
 // Charts drawn by hand in SVG. Each says in words what it shows, and shows more than colour where kinds differ.
 
-import { h, s, fill, icon, compact } from "./dom.js";
+import { compact, fill, h, icon, isNone, s } from "./dom.js";
 
 const hour = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
@@ -109,7 +109,7 @@ const point = (share, radius) => { const angle = Math.PI * (1 - share); return `
 /** Draw a dial of 0 to 100. value: null when there is none yet. kind: good, soso or bad. word: what the value means. */
 export function dial(value, { label, word, kind = "none" }) {
   const share = Math.max(0, Math.min(1, (value ?? 0) / 100));
-  return h("div.dial", s("svg", { viewBox: "0 0 120 66", role: "img", "aria-label": `${label}: ${value === null || value === undefined ? "not known yet" : `${value} of 100, ${word}`}` },
+  return h("div.dial", s("svg", { viewBox: "0 0 120 66", role: "img", "aria-label": `${label}: ${isNone(value) ? "not known yet" : `${value} of 100, ${word}`}` },
     s("path", { class: "dial-track", d: `M${point(0, 50)}A50 50 0 0 1 ${point(1, 50)}` }),
     share > 0 && s("path", { class: `dial-value ${kind}`, d: `M${point(0, 50)}A50 50 0 0 1 ${point(share, 50)}` }),
     s("text", { class: "dial-number", x: 60, y: 52, "text-anchor": "middle" }, value ?? "–")), h("div.dial-word", icon(kind === "bad" ? "high" : kind === "good" ? "ALLOW" : "medium", kind), word));
@@ -131,11 +131,4 @@ export function meter(share, { label, kind = "good", mark }) {
   bar.style.setProperty("width", `${Math.min(1, Math.max(0, share)) * 100}%`);
   if (mark) { const line = h("span.meter-mark"); line.style.setProperty("left", `${mark * 100}%`); track.append(line); }
   return track;
-}
-
-/** Draw a small line of numbers, oldest first. */
-export function spark(values, label) {
-  const most = Math.max(1, ...values), step = 100 / Math.max(1, values.length - 1);
-  const way = values.map((value, index) => `${index ? "L" : "M"}${(index * step).toFixed(1)} ${(22 - (value / most) * 20).toFixed(1)}`).join("");
-  return s("svg", { class: "spark", viewBox: "0 0 100 24", preserveAspectRatio: "none", role: "img", "aria-label": label }, s("path", { d: way, "vector-effect": "non-scaling-stroke" }));
 }

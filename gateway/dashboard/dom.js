@@ -81,14 +81,16 @@ export function icon(name, extra = "") {
 
 const whole = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
-export const number = (value) => (value === null || value === undefined ? "–" : whole.format(value));
-export const compact = (value) => (value === null || value === undefined ? "–" : Math.abs(value) < 10000 ? whole.format(Math.round(value * 10) / 10) : short.format(value));
+/** Whether there is no value. */
+export const isNone = (value) => value === null || value === undefined;
+export const number = (value) => (isNone(value) ? "–" : whole.format(value));
+export const compact = (value) => (isNone(value) ? "–" : Math.abs(value) < 10000 ? whole.format(Math.round(value * 10) / 10) : short.format(value));
 export const percent = (part, digits = 1) => (part === null || part === undefined ? "–" : `${(part * 100).toFixed(digits)} %`);
-export const dollars = (value) => (value === null || value === undefined ? "–" : `$${value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: value && Math.abs(value) < 1 ? 4 : 2 })}`);
-export const microusd = (value) => dollars(value === null || value === undefined ? value : value / 1e6);
-export const millis = (value) => (value === null || value === undefined ? "–" : value < 10 ? `${value.toFixed(2)} ms` : value < 1000 ? `${Math.round(value)} ms` : `${(value / 1000).toFixed(1)} s`);
+export const dollars = (value) => (isNone(value) ? "–" : `$${value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: value && Math.abs(value) < 1 ? 4 : 2 })}`);
+export const microusd = (value) => dollars(isNone(value) ? value : value / 1e6);
+export const millis = (value) => (isNone(value) ? "–" : value < 10 ? `${value.toFixed(2)} ms` : value < 1000 ? `${Math.round(value)} ms` : `${(value / 1000).toFixed(1)} s`);
 export function bytes(value) {
-  if (value === null || value === undefined) return "–";
+  if (isNone(value)) return "–";
   const units = ["B", "kB", "MB", "GB", "TB"];
   let size = value, unit = 0;
   while (size >= 1000 && unit < units.length - 1) { size /= 1000; unit += 1; }

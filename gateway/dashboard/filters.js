@@ -8,7 +8,8 @@ import { button, words } from "./ui.js";
 const offered = (options, value) => (options.some((option) => (Array.isArray(option) ? option[0] : option) === value) ? options : [...options, [value, value]]);
 /** Filters whose values stand in the URL: [{name, label, options | type}]. changed: called with {name: value}. */
 export function filters(list, values, changed) {
-  const form = h("form.filters", { role: "search", "aria-label": "Filters", onsubmit: (event) => event.preventDefault() }, list.filter(Boolean).map((one) => {
+  const form = h("form.filters", { role: "search", "aria-label": "Filters", onsubmit: (event) => event.preventDefault() }, list.filter(Boolean).map((given) => {
+    const one = { label: words(given.name), ...given };
     const value = values[one.name] ?? one.value ?? "";
     const set = (event) => changed({ [one.name]: event.target.value.trim() });
     if (one.name === "since") return h("label.filter", h("span", one.label), timeFilter(one, values, changed));
@@ -71,6 +72,8 @@ function timeFilter(one, values, changed) {
 }
 
 export const RANGES = [["1h", "Last hour"], ["24h", "Last 24 hours"], ["7d", "Last 7 days"], ["30d", "Last 30 days"]];
+/** The filter of a time. */
+export const SINCE = { name: "since", label: "Time", options: [["", "Any"], ...RANGES] };
 
 /** What a filter can be filled with: the permission to ask, the list, and of a row the value and its label. */
 const SOURCES = {

@@ -7,12 +7,13 @@ let count = 0;
 
 /**
  * Make a form.
- * fields: [{name, label, type, hint, value, options, required, placeholder, min, max, when}]; type: text, password,
+ * fields: [{name, label, type, hint, value, options, required, placeholder, min, max, when}]; a label is the name in words
+ * if none is given, and a value is that of the record `of`. A hidden field is not sent. type: text, password,
  * number, select, checks, switch, area, list (words with commas), expiry, or a {node, value()} of one's own as `own`.
  * send(values): what to do with them; an error with `param` is told at that field.
  */
-export function form(fields, send, { label = "Save", cancel, kind = "primary", done } = {}) {
-  const parts = fields.filter(Boolean).map(part);
+export function form(fields, send, { label = "Save", cancel, kind = "primary", done, of } = {}) {
+  const parts = fields.filter(Boolean).map((one) => part({ label: words(one.name), value: of?.[one.name], ...one }));
   const trouble = h("div.form-error", { role: "alert" });
   const submit = button(label, null, { kind, type: "submit" });
   const node = h("form.form", { novalidate: true }, parts.map((one) => one.node), trouble, h("div.form-end", cancel && button("Cancel", cancel), submit));
@@ -26,7 +27,7 @@ export function form(fields, send, { label = "Save", cancel, kind = "primary", d
     const missing = parts.find((one) => (one.field.required || (one.field.type === "number" && !isBlank(one.field.value))) && !one.node.hidden && isBlank(one.value()));
     if (missing) { missing.say(`${missing.field.label} is required.`); missing.focus(); return; }
     const values = {};
-    for (const one of parts) { const value = one.value(); if (value !== undefined) values[one.field.name] = value; }
+    for (const one of parts) { const value = one.value(); if (value !== undefined && !one.node.hidden) values[one.field.name] = value; }
     submit.setAttribute("aria-busy", "true");
     try {
       const result = await send(values);
@@ -116,9 +117,9 @@ function input(field, id, about, props, read = (text) => (text.trim() === "" ? (
 
 /** Open a form in a dialog; it closes when `send` did what it should, and says `told`: a text, or what makes one of the
  * answer; [text, "bad"] where the answer is not all that was wished for. */
-export function formDialog(title, fields, send, { label = "Save", told, intro, kind = "primary", done } = {}) {
+export function formDialog(title, fields, send, { label = "Save", told, intro, kind = "primary", done, of } = {}) {
   const node = form(fields, send, {
-    label, kind, cancel: () => box.close(),
+    label, kind, of, cancel: () => box.close(),
     done: (result) => { box.close(); if (told) toast(...[typeof told === "function" ? told(result) : told].flat()); if (done) { try { done(result); } catch (error) { failed(error); } } },
   });
   const box = dialog(title, [intro && h("p.intro", intro), node]);

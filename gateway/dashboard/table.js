@@ -4,12 +4,13 @@ import { api, save } from "./api.js";
 import { choose, chosen } from "./columns.js";
 import { csv } from "./csv.js";
 import { h, fill, number } from "./dom.js";
-import { button, empty, loading, toast, trouble } from "./ui.js";
+import { button, empty, loading, toast, trouble, words } from "./ui.js";
 
 const PAGE = 50, MOST_SAVED = 10000;
 /**
  * Make a table.
- * columns: [{label, cell(row), sort(row)?, by?, align?, low?}]; `low` columns give way on narrow screens. by: how the
+ * columns: [{label, cell(row), sort(row)?, by?, align?, low?}]; `low` columns give way on narrow screens. A column `of` a
+ * field shows it `as` a function does, under its name; its sort may be true. by: how the
  * gateway sorts the list at the first click, such as "-score". sorted: how the rows are sorted at first: such a name, or
  * {index, down} of a column for rows that are all there.
  * rows: all of them, or path and values(): the list to ask for, and its filters. context: of the page whose address holds
@@ -18,6 +19,7 @@ const PAGE = 50, MOST_SAVED = 10000;
  * that are ticked; without it none can be. Returns {node, reload, set, current}.
  */
 export function table({ label, columns, rows, path, values = () => ({}), context, arrived, href, tools, keys = {}, none = "Nothing here yet.", mark, bulk, size = PAGE, sorted = null }) {
+  columns = columns.map((one) => { const field = (row) => row[one.of]; return { label: words(one.of), align: one.as === number && "end", cell: (row) => (one.as ? one.as(field(row)) : field(row)), ...one, sort: one.sort === true ? field : one.sort }; });
   let all = rows || [], shown = [], place = 0, next = null, total = null, order = sorted, busy = 0, choice = chosen(label);
   let by = (context && context.place().query.sort) || sorted || "";
   const cursors = [undefined], ticked = new Set(), bar = h("div.bulk", { role: "status" });

@@ -23,6 +23,7 @@ export function status(name) {
 export const tag = (text, kind = "") => h(`span.tag${kind ? `.${kind}` : ""}`, text);
 export const tags = (list) => (list && list.length ? h("span.tags", list.map((one) => tag(one))) : h("span.dim", "–"));
 export const code = (text) => h("code", text ?? "–");
+export const bold = (text) => h("b", text);
 
 /** A button. kind: primary, danger, quiet or none. */
 export function button(label, act, { kind = "", sign, title, type = "button", ...more } = {}) {
@@ -35,6 +36,8 @@ export function button(label, act, { kind = "", sign, title, type = "button", ..
   }) }, sign && icon(sign), label);
   return node;
 }
+/** What a button is that adds something. */
+export const ADD = { kind: "primary", sign: "plus" };
 export const iconButton = (name, label, act) => { const node = button("", act, { kind: "icon", sign: name, title: label }); node.setAttribute("aria-label", label); return node; };
 
 let shelf = null;

@@ -10,7 +10,7 @@ export async function draw({ main, signal }) {
   const origin = location.origin;
   load(about, () => api.get("/api/about", {}, signal), (found) => [
     facts(["Version", found.version], ["Build", code(found.build)], ["File", found.archive_sha256 ? code(found.archive_sha256) : "A checkout, not an archive"], ["Python", found.python], ["Matcher", found.matcher], ["Rules", `${found.rules}${found.local_rules ? `, ${found.local_rules} of them local` : ""}, SHA-256 ${found.rules_digest.slice(0, 16)}…`], ["Uptime", span(found.uptime_seconds)], ["Sign-in", found.rbac_enabled ? "Users and roles" : "Off: this host only"], ...Object.entries(found.checks).map(([name, state]) => [words(name), status(state)])),
-    found.components.length ? h("details.more", h("summary", `${found.components.length} bundled components`), table({ label: "Bundled components", rows: found.components, columns: [{ label: "Component", cell: (row) => row.name }, { label: "Version", cell: (row) => code(row.version) }, { label: "Package", low: 1, cell: (row) => code(row.purl) }] }).node) : null,
+    found.components.length ? h("details.more", h("summary", `${found.components.length} bundled components`), table({ label: "Bundled components", rows: found.components, columns: [{ label: "Component", of: "name" }, { of: "version", as: code }, { label: "Package", of: "purl", as: code, low: 1 }] }).node) : null,
     button("Download the bill of materials", async () => { const { text } = await api.text("/api/about/sbom"); save("gateway.sbom.cdx.json", text, "application/vnd.cyclonedx+json"); }, { sign: "down", disabled: !found.archive_sha256 }),
     !found.archive_sha256 && tag("Only the archive contains it; a checkout does not."),
   ].map((node) => h("div.field", node)));

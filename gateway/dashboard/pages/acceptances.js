@@ -3,7 +3,8 @@
 import { api, at } from "../api.js";
 import { fill, h, time } from "../dom.js";
 import { formDialog } from "../form.js";
-import { button, confirm, status, toast } from "../ui.js";
+import { keep } from "../records.js";
+import { ADD, button, confirm, status, toast } from "../ui.js";
 import { cut, table } from "../table.js";
 
 const SCOPES = { finding: "One text", rule_agent: "The rule, for one agent with one key", rule_key: "The rule, for one key", rule_policy: "The rule, for the keys of a policy", rule: "The rule, for everyone" };
@@ -21,18 +22,18 @@ export async function draw(context) {
       { label: "Rule", cell: (row) => h("a", { href: link("shield", ["rules", row.rule]) }, row.rule) },
       { label: "Covers", low: 1, cell: (row) => cut(row.scope === "rule_agent" && !row.key ? "The rule, for one agent with any key" : SCOPES[row.scope] || row.scope) },
       { label: "Agent, key or policy", low: 2, cell: (row) => cut(of(row)) },
-      { label: "Why", wide: true, low: 2, cell: (row) => cut(row.reason) },
+      { label: "Why", of: "reason", as: cut, wide: true, low: 2 },
       { label: "Accepted by", low: 3, cell: (row) => cut(row.proposed_by ? `${row.accepted_by}, proposed by ${row.proposed_by}` : row.accepted_by) },
       { label: "Request", low: 3, cell: (row) => (row.request ? h("a", { href: link("traffic", [row.request]) }, "Open") : h("span.dim", "–")) },
-      { label: "Until", cell: (row) => time(row.until) },
-      { label: "State", cell: (row) => status(row.status) },
+      { of: "until", as: time },
+      { label: "State", of: "status", as: status },
     ],
     tools: mayAct ? (row) => (row.status === "proposed" ? h("span", act(row, "Approve", "Approved. It holds from the next text."), " ", act(row, "Decline", "Declined.")) : row.status === "active" ? h("span", button("Change", () => formDialog("Change the acceptance", [
-      { name: "reason", label: "Why", type: "area", rows: 3, value: row.reason, required: true }, { name: "until", label: "Until", type: "expiry", value: row.until, most: 90 },
-    ], (values) => api.patch(at("risk-acceptances", row.id), { ...values, version: row.version }), { told: "Changed.", done: list.reload })), " ",
+      { name: "reason", label: "Why", type: "area", rows: 3, value: row.reason, required: true }, { name: "until", type: "expiry", value: row.until, most: 90 },
+    ], (values) => keep("risk-acceptances", row, values), { told: "Changed.", done: list.reload })), " ",
     button("Revoke", () => confirm("Revoke this acceptance?", `${row.rule} counts again from the next text. The record remains.`, "Revoke", async () => { await api.remove(at("risk-acceptances", row.id)); toast("Revoked."); list.reload(); }))) : null) : null,
   });
-  fill(tools, mayAct && button("Accept a risk", () => acceptDialog(list.reload), { kind: "primary", sign: "plus" }));
+  fill(tools, mayAct && button("Accept a risk", () => acceptDialog(list.reload), ADD));
   fill(main, h("section.panel", list.node));
   return { press: list.press };
 }
@@ -42,12 +43,12 @@ function acceptDialog(done) {
   const isOf = (...scopes) => (values) => scopes.includes(values.scope);
   return formDialog("Accept a risk", [
     { name: "scope", label: "Covers", type: "select", options: ["rule_agent", "rule_key", "rule_policy", "rule"].map((scope) => [scope, SCOPES[scope]]) },
-    { name: "rule", label: "Rule", required: true, hint: "The rule’s id, such as override-prior-orders." },
-    { name: "agent", label: "Agent", hint: "The agent’s name.", when: isOf("rule_agent"), required: true },
-    { name: "key", label: "Key", hint: "The key’s prefix. An agent without a key is covered with every key that claims its name.", when: isOf("rule_agent", "rule_key") },
-    { name: "policy", label: "Policy", hint: "The policy’s name.", when: isOf("rule_policy"), required: true },
+    { name: "rule", required: true, hint: "The rule’s id, such as override-prior-orders." },
+    { name: "agent", hint: "The agent’s name.", when: isOf("rule_agent"), required: true },
+    { name: "key", hint: "The key’s prefix. An agent without a key is covered with every key that claims its name.", when: isOf("rule_agent", "rule_key") },
+    { name: "policy", hint: "The policy’s name.", when: isOf("rule_policy"), required: true },
     { name: "reason", label: "Why", type: "area", rows: 3, required: true, hint: "Appears in the audit log." },
-    { name: "until", label: "Until", type: "expiry", days: "30", most: 90 },
+    { name: "until", type: "expiry", days: "30", most: 90 },
   ], async ({ agent, key, policy, ...values }) => {
     if (values.scope === "rule_agent" && agent && !key) await agreed(agent);
     const what = { rule_agent: { agent, ...(key ? { key } : { any_key: true }) }, rule_key: { key }, rule_policy: { policy }, rule: {} }[values.scope];

@@ -4,7 +4,8 @@ import { api, at } from "../api.js";
 import { ago, fill, h, number } from "../dom.js";
 import { formDialog } from "../form.js";
 import { filters } from "../filters.js";
-import { button, confirm, status, tag, toast } from "../ui.js";
+import { keep } from "../records.js";
+import { ADD, button, confirm, status, tag, toast } from "../ui.js";
 import { cut, table } from "../table.js";
 
 const TYPES = ["IP", "CIDR", "KEY", "MODEL", "PROVIDER", "TOOL", "AGENT", "DOMAIN"].map((name) => [name, name]);
@@ -18,14 +19,14 @@ export async function draw(context, here) {
     path: "/api/access", values: () => ({ list: values.list, type: values.type }),
     none: "No entries. Anyone with a valid key may use the gateway from any address.",
     columns: [
-      { label: "Value", cell: (row) => h("code.cut", { title: row.value }, row.value) }, { label: "List", cell: (row) => tag(row.list === "deny" ? "Deny" : "Allow", row.list === "deny" ? "" : "accent") }, { label: "Type", cell: (row) => row.type },
-      { label: "Scope", low: 2, cell: (row) => cut(row.scope) }, { label: "Why", wide: true, low: 2, cell: (row) => cut(row.reason) }, { label: "Hits", align: "end", low: 1, cell: (row) => number(row.hits) },
-      { label: "Expires", low: 1, cell: (row) => ago(row.expires_at) }, { label: "State", low: 3, cell: (row) => status(row.status) }, { label: "Created by", low: 3, cell: (row) => cut(row.created_by) },
+      { label: "Value", cell: (row) => h("code.cut", { title: row.value }, row.value) }, { label: "List", cell: (row) => tag(row.list === "deny" ? "Deny" : "Allow", row.list === "deny" ? "" : "accent") }, { of: "type" },
+      { of: "scope", as: cut, low: 2 }, { label: "Why", of: "reason", as: cut, wide: true, low: 2 }, { of: "hits", as: number, low: 1 },
+      { label: "Expires", of: "expires_at", as: ago, low: 1 }, { label: "State", of: "status", as: status, low: 3 }, { of: "created_by", as: cut, low: 3 },
     ],
     tools: mayAct ? (row) => h("span", button("Edit", () => edit(row, list.reload)), " ", button("Remove", () => remove(row, list.reload))) : null,
   });
-  fill(tools, mayAct && button("Add entry", () => edit(null, list.reload), { kind: "primary", sign: "plus" }));
-  fill(main, h("p.dim", "Deny entries take precedence. If allow entries of a kind exist, one of them must match. Everything else is allowed."), filters([{ name: "list", label: "List", options: [["", "Any"], ["allow", "Allow"], ["deny", "Deny"]] }, { name: "type", label: "Type", options: [["", "Any"], ...TYPES] }], values, (change) => { values = context.filter(change); list.restart(); }), h("section.panel", list.node));
+  fill(tools, mayAct && button("Add entry", () => edit(null, list.reload), ADD));
+  fill(main, h("p.dim", "Deny entries take precedence. If allow entries of a kind exist, one of them must match. Everything else is allowed."), filters([{ name: "list", options: [["", "Any"], ["allow", "Allow"], ["deny", "Deny"]] }, { name: "type", options: [["", "Any"], ...TYPES] }], values, (change) => { values = context.filter(change); list.restart(); }), h("section.panel", list.node));
   return { moved: () => {}, press: list.press };
 }
 
@@ -39,11 +40,11 @@ const remove = (row, done) => confirm("Remove this entry?", `${row.list} ${row.t
 const drop = async (row, values, done) => { await api.remove(at("access", row.id), values); toast("Entry removed."); done(); };
 
 const edit = (row, done) => formDialog(row ? "Change entry" : "Add entry", [
-  { name: "list", label: "List", type: "select", value: row?.list || "deny", options: [["deny", "Deny"], ["allow", "Allow"]] },
-  !row && { name: "type", label: "Type", type: "select", options: TYPES },
-  { name: "value", label: "Value", required: true, value: row?.value, hint: "An address, a network, a key’s prefix, or a name or pattern such as gpt-*." },
-  { name: "scope", label: "Scope", value: row?.scope || "global", hint: "global, or the key it applies to." },
-  { name: "reason", label: "Why", value: row?.reason },
-  { name: "expires_at", label: "Expires", type: "expiry", value: row?.expires_at, never: null },
+  { name: "list", type: "select", value: row?.list || "deny", options: [["deny", "Deny"], ["allow", "Allow"]] },
+  !row && { name: "type", type: "select", options: TYPES },
+  { name: "value", required: true, hint: "An address, a network, a key’s prefix, or a name or pattern such as gpt-*." },
+  { name: "scope", value: row?.scope || "global", hint: "global, or the key it applies to." },
+  { name: "reason", label: "Why" },
+  { name: "expires_at", label: "Expires", type: "expiry", never: null },
   { name: "force", label: "Apply even if it locks out me, this host or every key", type: "switch" },
-], (values) => (row ? api.patch(at("access", row.id), { ...values, version: row.version }) : api.post("/api/access", values)), { label: row ? "Save" : "Add", told: "Saved. It applies from the next request, in every worker.", done });
+], (values) => keep("access", row, values), { of: row, label: row ? "Save" : "Add", told: "Saved. It applies from the next request, in every worker.", done });

@@ -4,7 +4,8 @@ import { api, at } from "../api.js";
 import { ago, compact, fill, h, time } from "../dom.js";
 import { form, formDialog } from "../form.js";
 import { filters } from "../filters.js";
-import { button, confirm, dialog, facts, load, severity, status, tags, toast, words } from "../ui.js";
+import { keep } from "../records.js";
+import { ADD, button, confirm, dialog, facts, load, severity, status, tags, toast, words } from "../ui.js";
 import { cut, table } from "../table.js";
 import { detail } from "./detail.js";
 
@@ -20,19 +21,19 @@ export async function draw(context, here) {
     href: (row) => link("agents", [row.id], context.place().query),
     none: "No agent matches. The gateway discovers agents in traffic; you can also register them here.",
     columns: [
-      { label: "Agent", by: "name", wide: true, cell: (row) => cut(row.name) },
-      { label: "State", by: "status", cell: (row) => status(row.status) },
-      { label: "Risk", by: "-risk", low: 1, cell: (row) => severity(row.risk) },
-      { label: "Model", low: 2, cell: (row) => cut(row.model) },
-      { label: "Owner", by: "owner", low: 3, cell: (row) => cut(row.owner) },
-      { label: "Source", low: 3, cell: (row) => words(row.source) },
-      { label: "Requests, 24 h", by: "-requests", align: "end", low: 1, cell: (row) => compact(row.requests_24h) },
-      { label: "Blocked, 24 h", by: "-blocks", align: "end", low: 2, cell: (row) => compact(row.blocks_24h) },
-      { label: "Last seen", by: "-last_seen", low: 1, cell: (row) => ago(row.last_seen) },
+      { label: "Agent", of: "name", as: cut, by: "name", wide: true },
+      { label: "State", of: "status", as: status, by: "status" },
+      { of: "risk", as: severity, by: "-risk", low: 1 },
+      { of: "model", as: cut, low: 2 },
+      { of: "owner", as: cut, by: "owner", low: 3 },
+      { of: "source", as: words, low: 3 },
+      { label: "Requests, 24 h", of: "requests_24h", as: compact, by: "-requests", align: "end", low: 1 },
+      { label: "Blocked, 24 h", of: "blocks_24h", as: compact, by: "-blocks", align: "end", low: 2 },
+      { of: "last_seen", as: ago, by: "-last_seen", low: 1 },
     ],
   });
-  fill(tools, mayAct && button("Import", () => bringIn(list.reload)), mayAct && button("Register agent", () => formDialog("Register agent", fields(), (given) => api.post("/api/agents", given), { label: "Register", told: "Agent registered.", done: list.reload }), { kind: "primary", sign: "plus" }));
-  fill(main, filters([{ name: "search", label: "Search", placeholder: "Name, owner, tag" }, { name: "status", label: "State", options: ["", ...STATES] }, { name: "risk", label: "Risk", options: ["", "high", "medium", "low"] }, { name: "source", label: "Source", options: ["", "traffic", "mcp", "manual", "import"] }],
+  fill(tools, mayAct && button("Import", () => bringIn(list.reload)), mayAct && button("Register agent", () => formDialog("Register agent", fields(), (given) => api.post("/api/agents", given), { label: "Register", told: "Agent registered.", done: list.reload }), ADD));
+  fill(main, filters([{ name: "search", placeholder: "Name, owner, tag" }, { name: "status", label: "State", options: ["", ...STATES] }, { name: "risk", options: ["", "high", "medium", "low"] }, { name: "source", options: ["", "traffic", "mcp", "manual", "import"] }],
     values, (change) => { values = context.filter(change); list.restart(); }), h("section.panel", list.node));
   const show = detail(context, ["agents"], (id) => one(id, context, list.reload));
   show(here);
@@ -40,9 +41,9 @@ export async function draw(context, here) {
 }
 
 const fields = (agent) => [
-  !agent && { name: "name", label: "Name", required: true, hint: "The name that it sends in X-Service-Agent." },
-  { name: "owner", label: "Owner", value: agent?.owner }, { name: "role", label: "Role", value: agent?.role }, { name: "model", label: "Model", value: agent?.model },
-  { name: "tools", label: "Tools", type: "list", value: agent?.tools, hint: "Names, separated by commas." }, { name: "tags", label: "Tags", type: "list", value: agent?.tags },
+  !agent && { name: "name", required: true, hint: "The name that it sends in X-Service-Agent." },
+  { name: "owner" }, { name: "role" }, { name: "model" },
+  { name: "tools", type: "list", hint: "Names, separated by commas." }, { name: "tags", type: "list" },
 ];
 
 function bringIn(done) {
@@ -57,11 +58,11 @@ function one(id, context, changed) {
   const body = h("div.stack");
   const again = load(body, () => api.get(at("agents", id), {}, context.signal), (agent) => {
     const after = () => { again(); changed(); };
-    const set = (to, told) => async () => { await api.patch(at("agents", agent.id), { status: to, version: agent.version }); toast(told); after(); };
+    const set = (to, told) => async () => { await keep("agents", agent, { status: to }); toast(told); after(); };
     return [
       h("div.row-line", status(agent.status), severity(agent.risk), h("span.dim", "risk")), h("h2", agent.name),
       context.can("agents:manage") && h("div.row-line",
-        button("Change", () => formDialog(`Change ${agent.name}`, fields(agent), (given) => api.patch(at("agents", agent.id), { ...given, version: agent.version }), { told: "Changed.", done: after })),
+        button("Change", () => formDialog(`Change ${agent.name}`, fields(agent), (given) => keep("agents", agent, given), { of: agent, told: "Changed.", done: after })),
         agent.status === "blocked" || agent.status === "retired" ? button("Unblock", set("active", "The agent may use the gateway again.")) : [
           button("Retire", set("retired", "Agent retired.")),
           button("Block", () => confirm(`Block ${agent.name}?`, "From now on, the gateway refuses its requests, with any key.", "Block", set("blocked", "Agent blocked.")), { kind: "danger" })]),

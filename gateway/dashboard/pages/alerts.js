@@ -3,7 +3,8 @@
 import { api, at } from "../api.js";
 import { ago, fill, h, number, time } from "../dom.js";
 import { formDialog } from "../form.js";
-import { filters, RANGES, suggested } from "../filters.js";
+import { filters, SINCE, suggested } from "../filters.js";
+import { keep } from "../records.js";
 import { button, code, empty, facts, failed, load, severity, status, tag, toast, words } from "../ui.js";
 import { cut, table } from "../table.js";
 import { evidence as hash } from "./traffic.js";
@@ -28,14 +29,14 @@ export async function draw(context, here) {
     keys: { a: (row) => quick(row, "acknowledged"), r: (row) => quick(row, "resolved") },
     tools: mayAct ? (row) => h("span.row-line", LEADS[row.status].slice(0, 1).map((to) => button(STATES[to], () => move(row, to, changed)))) : null,
     columns: [
-      { label: "Alert", wide: true, cell: (row) => cut(row.title) },
-      { label: "Severity", by: "-severity", cell: (row) => severity(row.severity) },
-      { label: "State", by: "status", low: 1, cell: (row) => status(row.status) },
-      { label: "Source", low: 3, cell: (row) => words(row.source) },
+      { label: "Alert", of: "title", as: cut, wide: true },
+      { of: "severity", as: severity, by: "-severity" },
+      { label: "State", of: "status", as: status, by: "status", low: 1 },
+      { of: "source", as: words, low: 3 },
       { label: "Agent or key", low: 2, cell: (row) => cut(row.agent || row.key_prefix) },
-      { label: "Count", by: "-count", align: "end", low: 2, cell: (row) => number(row.count) },
-      { label: "First seen", by: "-first_seen", low: 3, cell: (row) => ago(row.first_seen) },
-      { label: "Last seen", by: "-last_seen", low: 1, cell: (row) => ago(row.last_seen) },
+      { of: "count", as: number, by: "-count", low: 2 },
+      { of: "first_seen", as: ago, by: "-first_seen", low: 3 },
+      { of: "last_seen", as: ago, by: "-last_seen", low: 1 },
       { label: "Assigned to", low: 3, cell: (row) => cut(row.assigned_to || row.acknowledged_by) },
     ],
   });
@@ -43,12 +44,12 @@ export async function draw(context, here) {
   const bar = filters([
     { name: "request_id", label: "Request", placeholder: "req_…" },
     { name: "scope", label: "Active or closed", value: "active", options: [["active", "Active"], ["terminal", "Closed"], ["all", "All"]] },
-    { name: "severity", label: "Severity", options: ["", "critical", "high", "medium", "low"] },
+    { name: "severity", options: ["", "critical", "high", "medium", "low"] },
     { name: "status", label: "State", options: ["", ...Object.keys(LEADS)] },
-    { name: "source", label: "Source", options: ["", "shield", "auth", "budget", "access", "provider", "fleet", "integrity"] },
+    { name: "source", options: ["", "shield", "auth", "budget", "access", "provider", "detector", "fleet", "integrity"] },
     suggested("rule", "Rule"), suggested("agent", "Agent"),
-    { name: "assigned_to", label: "Assigned to", options: [["", "Anyone"], [session.user.username, "Me"]] },
-    { name: "since", label: "Time", options: [["", "Any"], ...RANGES] },
+    { name: "assigned_to", options: [["", "Anyone"], [session.user.username, "Me"]] },
+    SINCE,
   ], values, (change) => {
     values = whole(context.filter({ ...change, ...(change.status ? { scope: "" } : change.scope ? { status: "" } : {}) }));
     for (const name of ["scope", "status"]) bar.elements[name].value = values[name];
@@ -87,7 +88,7 @@ function one(id, context, changed) {
       h("div.row-line", severity(alert.severity), status(alert.status), tag(words(alert.source)), alert.count > 1 && h("span.dim", `${number(alert.count)} times`)),
       h("h2", alert.title), h("p", alert.description),
       context.can("alerts:manage") && h("div.row-line", LEADS[alert.status].map((to) => button(isOfRequest(alert) && to === "false_positive" ? "This was harmless" : STATES[to], () => (isOfRequest(alert) && to === "false_positive" ? harmlessDialog(alert.id, after) : move(alert, to, after)), { kind: to === "acknowledged" ? "primary" : "" })),
-        button("Assign", () => formDialog("Assign", [{ name: "assigned_to", label: "To", value: alert.assigned_to || context.session.user.username, required: true }], (values) => api.patch(at("alerts", alert.id), { ...values, version: alert.version }), { label: "Assign", told: "Assigned.", done: after }))),
+        button("Assign", () => formDialog("Assign", [{ name: "assigned_to", label: "To", value: alert.assigned_to || context.session.user.username, required: true }], (values) => keep("alerts", alert, values), { label: "Assign", told: "Assigned.", done: after }))),
       facts(["Rule", isOfRequest(alert) ? h("a", { href: context.link("shield", ["rules", alert.rule]) }, alert.rule) : alert.rule], ["First seen", time(alert.first_seen)], ["Last seen", time(alert.last_seen)], ["Agent", alert.agent], ["Key", alert.key_prefix && code(alert.key_prefix)], ["Operation", alert.origin && code(alert.origin)],
         ["Request", alert.request_id && (context.can("traffic:read") ? h("a", { href: context.link("traffic", [alert.request_id]) }, alert.request_id) : code(alert.request_id))], ["Assigned to", alert.assigned_to], alert.resolution && ["Resolution", alert.resolution], alert.suppressed_until && ["Suppressed until", time(alert.suppressed_until)], alert.acceptance && ["Accepted by", h("a", { href: context.link("shield", ["acceptances"]) }, alert.acceptance)]),
       alert.evidence.length ? h("div", h("h3", "Evidence"), alert.evidence.map(evidence)) : null,

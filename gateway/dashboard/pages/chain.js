@@ -1,11 +1,11 @@
 // Whether the chain of the audit log is whole, and where it was looked at last.
 
 import { api } from "../api.js";
-import { fill, h, icon, number, time } from "../dom.js";
+import { fill, h, icon, isNone, number, time } from "../dom.js";
 import { button, code, load, panel, words } from "../ui.js";
 import { table } from "../table.js";
 
-const shown = (value) => (value === null || value === undefined ? "–" : typeof value === "boolean" ? (value ? "yes" : "no") : String(value));
+const shown = (value) => (isNone(value) ? "–" : typeof value === "boolean" ? (value ? "yes" : "no") : String(value));
 
 export async function draw({ main, tools, signal }) {
   const body = h("div.stack");

@@ -22,8 +22,8 @@ export async function draw(context, here) {
     audit = found.trust_audit;
     if (audit) fill(bar, filters([
       { name: "status", label: "Result", options: [["", "Any"], ["fail", "Fail"], ["warn", "Warn"], ["pass", "Pass"], ["not_applicable", "Does not apply"]] },
-      { name: "severity", label: "Severity", options: ["", ...SEVERITIES] },
-      { name: "category", label: "Category", options: ["", ...new Set(audit.checks.map((each) => each.category))] },
+      { name: "severity", options: ["", ...SEVERITIES] },
+      { name: "category", options: ["", ...new Set(audit.checks.map((each) => each.category))] },
     ], values, (change) => { values = context.filter(change); list(); }));
     list();
     show(context.place().rest.length > 1 ? { rest: context.place().rest.slice(1) } : { rest: here.rest });
@@ -49,8 +49,8 @@ function groups(list, { link, place }) {
   const rows = (states) => sorted.filter((one) => states.includes(one.status)), found = rows(["fail", "warn"]);
   const of = (label, some, more) => table({ label, size: 100, href: (row) => link("posture", ["checks", row.id], place().query), rows: some, columns: [
     { label: "Check", wide: true, cell: (row) => h("span", row.title, more && [h("span.dim.small", row.evidence), h("span.small", h("b", "Fix. "), row.fix)]) },
-    { label: "Category", low: 1, cell: (row) => words(row.category) },
-    more && { label: "Severity", low: 1, cell: (row) => severity(row.severity) },
+    { of: "category", as: words, low: 1 },
+    more && { of: "severity", as: severity, low: 1 },
     { label: "Result", cell: (row) => (more ? status(row.status) : h("span.dim", words(row.status))) },
   ].filter(Boolean) }).node;
   const folded = [["pass", "passed"], ["not_applicable", "that do not apply"]].map(([state, label]) => [rows([state]), label]).filter(([some]) => some.length);

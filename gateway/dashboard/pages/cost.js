@@ -5,7 +5,8 @@ import { bars, meter, series } from "../charts.js";
 import { ago, compact, dollars, fill, h, microusd, percent, time } from "../dom.js";
 import { formDialog } from "../form.js";
 import { RANGES } from "../filters.js";
-import { button, confirm, empty, facts, headed, load, panel, stat, status, toast, words } from "../ui.js";
+import { keep } from "../records.js";
+import { ADD, button, confirm, empty, facts, headed, load, panel, stat, status, toast, words } from "../ui.js";
 
 const amount = (value, unit) => (unit === "usd" ? dollars(value) : `${compact(value)} ${unit}`);
 const PER = { hour: "an hour", day: "a day", week: "a week", month: "a month" };
@@ -23,7 +24,7 @@ export async function draw(context, here) {
       series(found.series.map((one) => ({ at: one.at, cost: one.cost_microusd / 1e6 })), [{ key: "cost", label: "Spent", name: "one" }], { label: "Spent over time", show: dollars, height: 160 })];
   }) : () => {};
   const again = load(body, () => api.page("/api/budgets", {}, signal), ({ items }) => (items.length ? items.map((one) => card(one, mayAct, again)) : empty("No budgets yet. A budget limits spending for a key, an agent, a model, a provider or everything.")));
-  fill(tools, can("traffic:read") && range, mayAct && button("New budget", () => make(again), { kind: "primary", sign: "plus" }));
+  fill(tools, can("traffic:read") && range, mayAct && button("New budget", () => make(again), ADD));
   fill(main, can("traffic:read") && headed("Spending", null, spend), h("h2", "Budgets"), body, top);
   const slow = setInterval(() => document.hidden || again(), 30000);
   signal.addEventListener("abort", () => clearInterval(slow));
@@ -39,22 +40,22 @@ function card(one, mayAct, again) {
       h("p.dim.small", `At this pace ${amount(one.forecast, one.unit)} at the end (${percent(ends, 0)}); resets `, ago(one.resets_at), one.reserved > 0 && `; ${amount(one.reserved, one.unit)} reserved`, "."),
       facts(["Scope", one.scope === "global" ? "Everything" : `${words(one.scope)} ${one.scope_value}`], ["At the limit", one.action === "block" ? "Refuse" : "Only warn"]),
       one.override && h("div.banner.soso", h("span", "Raised to ", h("b", amount(one.override.limit, one.unit)), " until ", time(one.override.until), ` by ${one.override.by}: ${one.override.reason}`), mayAct && button("End", async () => { await api.remove(at("budgets", one.id, "override")); toast("The regular limit applies again."); after(); }, { kind: "small" })),
-      mayAct && h("div.row-line", button("Change", () => formDialog("Change budget", [...basics(one)], (values) => api.patch(at("budgets", one.id), { ...values, version: one.version }), { told: "Changed.", done: after }), { kind: "small" }),
-        button("Raise temporarily", () => formDialog("Raise the limit temporarily", [{ name: "limit", label: `Limit in ${one.unit}`, type: "number", step: "any", min: 0, value: one.effective_limit, required: true }, { name: "until", label: "Until", type: "expiry", days: "1", most: 90 }, { name: "reason", label: "Why", required: true }], (values) => api.post(at("budgets", one.id, "override"), { ...values, version: one.version }), { label: "Raise", told: "Raised.", done: after }), { kind: "small" }),
+      mayAct && h("div.row-line", button("Change", () => formDialog("Change budget", [...basics(one)], (values) => keep("budgets", one, values), { told: "Changed.", done: after }), { kind: "small" }),
+        button("Raise temporarily", () => formDialog("Raise the limit temporarily", [{ name: "limit", label: `Limit in ${one.unit}`, type: "number", step: "any", min: 0, value: one.effective_limit, required: true }, { name: "until", type: "expiry", days: "1", most: 90 }, { name: "reason", label: "Why", required: true }], (values) => api.post(at("budgets", one.id, "override"), { ...values, version: one.version }), { label: "Raise", told: "Raised.", done: after }), { kind: "small" }),
         button("Remove", () => confirm("Remove this budget?", "Its limit no longer applies, and what it counted is deleted.", "Remove", async () => { await api.remove(at("budgets", one.id)); toast("Budget removed."); after(); }), { kind: "small" }))));
 }
 
 const basics = (one) => [
-  { name: "name", label: "Name", value: one?.name || "", max_chars: 100 },
+  { name: "name", value: one?.name || "", max_chars: 100 },
   { name: "limit", label: one ? `Limit in ${one.unit}` : "Limit", type: "number", step: "any", min: 0, value: one?.limit, required: true },
   { name: "soft_pct", label: "Warn from, in percent", type: "number", min: 1, max: 100, value: one?.soft_pct ?? 80, required: true },
   { name: "action", label: "At the limit", type: "select", value: one?.action || "block", options: [["block", "Refuse further requests"], ["warn", "Only warn"]] },
 ];
 
 const make = (again) => formDialog("New budget", [
-  { name: "scope", label: "Scope", type: "select", options: [["global", "Everything"], ["key", "A key"], ["agent", "An agent"], ["model", "A model"], ["provider", "A provider"]] },
-  { name: "scope_value", label: "Scope value", hint: "The key’s prefix or id, or the name.", when: (values) => values.scope !== "global" },
-  { name: "unit", label: "Unit", type: "select", options: [["usd", "US dollars"], ["tokens", "Tokens"], ["requests", "Requests"]] },
-  { name: "window", label: "Window", type: "select", value: "day", options: [["hour", "Hour"], ["day", "Day"], ["week", "Week"], ["month", "Month"]] },
+  { name: "scope", type: "select", options: [["global", "Everything"], ["key", "A key"], ["agent", "An agent"], ["model", "A model"], ["provider", "A provider"]] },
+  { name: "scope_value", hint: "The key’s prefix or id, or the name.", when: (values) => values.scope !== "global" },
+  { name: "unit", type: "select", options: [["usd", "US dollars"], ["tokens", "Tokens"], ["requests", "Requests"]] },
+  { name: "window", type: "select", value: "day", options: [["hour", "Hour"], ["day", "Day"], ["week", "Week"], ["month", "Month"]] },
   ...basics(null),
 ], ({ scope_value, ...values }) => api.post("/api/budgets", { ...values, scope_value: values.scope === "global" ? undefined : scope_value }), { label: "Create budget", told: "Budget created. It applies at once.", done: again });

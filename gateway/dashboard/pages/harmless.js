@@ -18,7 +18,7 @@ export async function harmlessDialog(id, done) {
   const node = form([
     { name: "exception", label: "What should pass from now on?", type: "own", make: () => choice(options) },
     { name: "note", label: "Why was it harmless?", type: "area", rows: 2, required: true, hint: "Appears in the audit log." },
-    { name: "until", label: "Until", type: "expiry", days: "30", most: 90, when: (values) => !["none", "report", undefined].includes(values.exception) },
+    { name: "until", type: "expiry", days: "30", most: 90, when: (values) => !["none", "report", undefined].includes(values.exception) },
   ], ({ exception, note, until }) => api.post(at("harmless", id), { exception, note: note.replaceAll(/\s+/g, " ").trim(), ...(["none", "report"].includes(exception) ? {} : { until }) }), {
     label: "Mark as harmless", cancel: () => box.close(), done: (made) => { box.close(); toast(made.says, made.new_verdict && made.new_verdict.verdict !== "ALLOW" ? "bad" : "good"); if (done) done(made); },
   });

@@ -3,7 +3,7 @@
 import { api, at, save } from "../api.js";
 import { ago, fill, h, number, time } from "../dom.js";
 import { formDialog } from "../form.js";
-import { filters, RANGES, suggested } from "../filters.js";
+import { filters, SINCE, suggested } from "../filters.js";
 import { button, code, dialog, empty, facts, load, severity, SEVERITIES, status, tag, toast, verdict, words } from "../ui.js";
 import { cut, table } from "../table.js";
 import { detail } from "./detail.js";
@@ -25,22 +25,22 @@ export async function draw(context, here) {
     bulk: mayAct && ((ids) => [...ACTS.map(([to, label]) => button(label, () => move(ids, to, label, changed))), button("Assign", () => assign(ids, session.user.username, changed))]),
     columns: [
       { label: "Incident", wide: true, cell: (row) => h("span", cut(row.title), row.alerts > 1 && h("span.dim", ` +${row.alerts - 1}`)) },
-      { label: "Severity", cell: (row) => severity(row.severity) },
-      { label: "State", low: 1, cell: (row) => status(row.status) },
-      { label: "Agent", cell: (row) => cut(row.agent) },
+      { of: "severity", as: severity },
+      { label: "State", of: "status", as: status, low: 1 },
+      { of: "agent", as: cut },
       { label: "Key", low: 2, cell: (row) => (row.key_prefix ? code(row.key_prefix) : h("span.dim", "–")) },
-      { label: "Requests", align: "end", low: 2, cell: (row) => number(row.requests) },
-      { label: "Age", low: 1, cell: (row) => ago(row.first_seen) },
-      { label: "Last seen", low: 3, cell: (row) => ago(row.last_seen) },
-      { label: "Assigned to", low: 3, cell: (row) => cut(row.assigned_to) },
+      { of: "requests", as: number, low: 2 },
+      { label: "Age", of: "first_seen", as: ago, low: 1 },
+      { of: "last_seen", as: ago, low: 3 },
+      { of: "assigned_to", as: cut, low: 3 },
     ],
   });
   const changed = () => { list.untick(); list.reload(); };
   fill(main, filters([
     { name: "scope", label: "State", value: "active", options: STATES },
-    { name: "assigned_to", label: "Assigned to", options: [["", "Anyone"], [session.user.username, "Me"]] },
-    { name: "severity", label: "Severity", options: ["", ...SEVERITIES] },
-    { name: "since", label: "Time", options: [["", "Any"], ...RANGES] },
+    { name: "assigned_to", options: [["", "Anyone"], [session.user.username, "Me"]] },
+    { name: "severity", options: ["", ...SEVERITIES] },
+    SINCE,
     suggested("agent", "Agent"), suggested("key", "Key", { placeholder: "svc_…" }), suggested("rule", "Rule"), { name: "request_id", label: "Request", placeholder: "req_…" },
   ], values, (change) => { values = context.filter(change); list.untick(); list.restart(); }), h("section.panel", list.node));
   const show = detail(context, ["incidents"], (id) => one(id, context, changed));

@@ -3,7 +3,8 @@
 import { api, at } from "../api.js";
 import { ago, fill, h, number, time } from "../dom.js";
 import { form, formDialog } from "../form.js";
-import { button, code, confirm, dialog, facts, load, snippet, status, tags, toast } from "../ui.js";
+import { keep } from "../records.js";
+import { ADD, button, code, confirm, dialog, facts, load, snippet, status, tags, toast } from "../ui.js";
 import { cut, table } from "../table.js";
 import { detail } from "./detail.js";
 
@@ -27,18 +28,18 @@ export async function draw(context, here) {
     href: (row) => link("keys", [row.id]),
     none: "No keys yet. Programs need one to use the gateway.",
     columns: [
-      { label: "Name", by: "name", cell: (row) => cut(row.name) },
-      { label: "State", cell: (row) => status(row.status) },
+      { of: "name", as: cut, by: "name" },
+      { label: "State", of: "status", as: status },
       { label: "Key", low: 1, cell: (row) => code(`${row.prefix}…`) },
       { label: "Permissions", wide: true, low: 2, cell: (row) => cut(row.scopes.map((scope) => (SCOPES.find(([id]) => id === scope) || [scope, scope])[1]).join(", ")) },
-      { label: "Per minute", by: "-rate_limit", align: "end", low: 3, cell: (row) => number(row.rate_limit) },
-      { label: "Last used", by: "-last_used", low: 1, cell: (row) => ago(row.last_used_at) },
-      { label: "Expires", by: "expires", low: 2, cell: (row) => ago(row.expires_at) },
-      { label: "Created", by: "-created", low: 3, cell: (row) => time(row.created_at) },
+      { label: "Per minute", of: "rate_limit", as: number, by: "-rate_limit", low: 3 },
+      { label: "Last used", of: "last_used_at", as: ago, by: "-last_used", low: 1 },
+      { label: "Expires", of: "expires_at", as: ago, by: "expires", low: 2 },
+      { label: "Created", of: "created_at", as: time, by: "-created", low: 3 },
     ],
   });
   const make = () => create(context, list.reload);
-  fill(tools, mayAct && button("Create key", make, { kind: "primary", sign: "plus" }));
+  fill(tools, mayAct && button("Create key", make, ADD));
   fill(main, h("section.panel", list.node));
   const show = detail(context, ["keys"], (id) => one(id, context, list.reload));
   show(here);
@@ -50,12 +51,12 @@ async function fields(context, key) {
   const policies = context.can("policies:read") ? (await api.page("/api/policies")).items : [];
   const mine = SCOPES.filter(([id]) => context.can(NEEDS[id] || id));
   return [
-    { name: "name", label: "Name", required: true, value: key?.name, max_chars: 100, hint: "The program that uses it, such as build-bot." },
+    { name: "name", required: true, value: key?.name, max_chars: 100, hint: "The program that uses it, such as build-bot." },
     { name: "scopes", label: "Permissions", type: "checks", options: mine, value: key ? key.scopes : ["shield:scan"], required: true },
     { name: "rate_limit", label: "Requests per minute", type: "number", min: 1, max: 10000000, value: key ? key.rate_limit : 60, required: true },
     { name: "expires_at", label: "Expires", type: "expiry", value: key?.expires_at, days: key ? undefined : "90", never: null },
-    policies.length ? { name: "policy", label: "Policy", type: "select", value: key?.policy || "", blank: null, options: [["", "As in the settings"], ...policies.map((one) => [one.id, one.name])], hint: "Decides what a score means for this key." } : null,
-    { name: "models", label: "Models", type: "list", value: key?.models, placeholder: "gpt-*, echo", hint: "Names or patterns, separated by commas. Empty: all." },
+    policies.length ? { name: "policy", type: "select", value: key?.policy || "", blank: null, options: [["", "As in the settings"], ...policies.map((one) => [one.id, one.name])], hint: "Decides what a score means for this key." } : null,
+    { name: "models", type: "list", value: key?.models, placeholder: "gpt-*, echo", hint: "Names or patterns, separated by commas. Empty: all." },
   ];
 }
 
@@ -81,7 +82,7 @@ function one(id, context, changed) {
     return [
       h("div.row-line", status(key.status), code(`${key.prefix}…`)),
       live && context.can("api_keys:manage") && h("div.row-line",
-        button("Change", async () => formDialog(`Change ${key.name}`, await fields(context, key), (values) => api.patch(at("config/api-keys", key.id), { ...values, version: key.version }), { told: "Changed. It applies from the next request.", done: after })),
+        button("Change", async () => formDialog(`Change ${key.name}`, await fields(context, key), (values) => keep("config/api-keys", key, values), { told: "Changed. It applies from the next request.", done: after })),
         button("Rotate", () => formDialog(`Rotate ${key.name}`, [{ name: "grace_seconds", label: "The old key works for", type: "select", value: "86400", options: [["0", "Not at all"], ["3600", "1 hour"], ["86400", "24 hours"], ["604800", "7 days"]] }], (values) => api.post(at("config/api-keys", key.id, "rotate"), { grace_seconds: Number(values.grace_seconds) }), { label: "Rotate", intro: "Creates a new key with the same permissions. The old key is revoked when this time ends.", done: (made) => { after(); shown(made, "The replacement key"); } })),
         button("Revoke", () => confirm(`Revoke ${key.name}?`, "From now on, every worker refuses requests with it. You cannot undo this.", "Revoke", async () => { await api.post(at("config/api-keys", key.id, "revoke")); toast("Key revoked."); after(); }), { kind: "danger" })),
       facts(["Name", key.name], ["Last used", time(key.last_used_at, "never")], ["Created", time(key.created_at)], ["Created by", key.created_by], ["Expires", time(key.expires_at, "never")], key.revoked_at && ["Revoked", time(key.revoked_at)], ["Requests per minute", number(key.rate_limit)], ["Models", key.models.length ? tags(key.models) : "All"], key.rotated_from && ["Replaces", h("a", { href: context.link("keys", [key.rotated_from]) }, key.rotated_from)]),

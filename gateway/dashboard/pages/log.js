@@ -2,7 +2,7 @@
 
 import { api, query } from "../api.js";
 import { fill, h, icon, time } from "../dom.js";
-import { filters, RANGES, suggested } from "../filters.js";
+import { filters, SINCE, suggested } from "../filters.js";
 import { button, code, dialog, facts, status, words } from "../ui.js";
 import { table } from "../table.js";
 import { changes, sentence } from "./sentences.js";
@@ -18,18 +18,18 @@ export async function draw(context, here) {
     none: "No event matches. Choose a longer time or clear some filters.",
     tools: (row) => button("Details", () => one(row), { kind: "small" }),
     columns: [
-      { label: "Time", by: "-time", cell: (row) => time(row.timestamp) },
+      { label: "Time", of: "timestamp", as: time, by: "-time" },
       { label: "Event", by: "action", wide: true, cell: (row) => sentence(row) },
       { label: "Result", by: "outcome", low: 1, cell: (row) => (row.outcome === "success" ? h("span.dim", "Success") : status(row.outcome)) },
-      { label: "Source", by: "source", low: 3, cell: (row) => row.source },
-      { label: "Address", low: 3, cell: (row) => code(row.ip) },
-      { label: "Number", by: "-number", align: "end", low: 3, cell: (row) => row.seq },
+      { of: "source", by: "source", low: 3 },
+      { label: "Address", of: "ip", as: code, low: 3 },
+      { label: "Number", of: "seq", by: "-number", align: "end", low: 3 },
     ],
   });
   fill(tools, h("span.dim.small", "Export"), links);
   fill(main, filters([
-    { name: "since", label: "Time", options: [["", "Any"], ...RANGES] }, { name: "search", label: "Search", placeholder: "req_…, agent, key, address" }, suggested("action", "Action"), suggested("actor", "Actor"),
-    { name: "source", label: "Source", options: ["", "api", "auth", "shield", "cli", "mcp", "chat"] }, { name: "resource_type", label: "Resource" }, { name: "exclude_actions", label: "Exclude", placeholder: "Actions, separated by commas" },
+    SINCE, { name: "search", placeholder: "req_…, agent, key, address" }, suggested("action", "Action"), suggested("actor", "Actor"),
+    { name: "source", options: ["", "api", "auth", "shield", "cli", "mcp", "chat"] }, { name: "resource_type", label: "Resource" }, { name: "exclude_actions", label: "Exclude", placeholder: "Actions, separated by commas" },
   ], values, (change) => { values = context.filter(change); links.forEach((link, index) => { link.href = file(["jsonl", "csv"][index]); }); list.restart(); }), h("section.panel", list.node));
   context.on((name) => { if (name !== "tick" || !list.isFirst) return; clearTimeout(soon); soon = setTimeout(list.reload, 500); });
   signal.addEventListener("abort", () => clearTimeout(soon));

@@ -1,14 +1,14 @@
 // Options: what may be changed while the gateway runs, and every other setting with where it comes from.
 
 import { api } from "../api.js";
-import { fill, h } from "../dom.js";
+import { fill, h, isNone } from "../dom.js";
 import { form } from "../form.js";
 import { filters } from "../filters.js";
-import { button, code, load, panel, tag, toast, words } from "../ui.js";
+import { bold, button, code, load, panel, tag, toast, words } from "../ui.js";
 import { cut, table } from "../table.js";
 
 const SOURCES = { default: "Default", environment: "Environment", flag: "Command line", file: "Settings file", database: "Set here" };
-const shown = (value) => (value === null || value === undefined || value === "" ? "–" : Array.isArray(value) ? value.join(", ") || "–" : typeof value === "boolean" ? (value ? "yes" : "no") : String(value));
+const shown = (value) => (isNone(value) || value === "" ? "–" : Array.isArray(value) ? value.join(", ") || "–" : typeof value === "boolean" ? (value ? "yes" : "no") : String(value));
 
 export async function draw(context, here) {
   const { main, can, signal } = context;
@@ -22,11 +22,11 @@ export async function draw(context, here) {
     list = table({
       label: "Settings", rows: all.filter(fits), size: 100, none: "No setting matches.",
       columns: [
-        { label: "Setting", cell: (row) => h("b", row.name), sort: (row) => row.name },
+        { label: "Setting", of: "name", as: bold, sort: true },
         { label: "Value", cell: (row) => (row.secret ? h("span.dim", shown(row.value)) : code(shown(row.value))) },
         { label: "Source", low: 1, cell: (row) => (row.source === "default" ? h("span.dim", "Default") : tag(SOURCES[row.source] || words(row.source), "accent")), sort: (row) => row.source },
-        { label: "Variable", low: 3, cell: (row) => code(row.variable) },
-        { label: "Description", wide: true, low: 2, cell: (row) => cut(row.about) },
+        { of: "variable", as: code, low: 3 },
+        { label: "Description", of: "about", as: cut, wide: true, low: 2 },
       ],
     });
     return list.node;
@@ -41,6 +41,6 @@ export async function draw(context, here) {
     if (!mayAct) for (const input of node.querySelectorAll("input, button")) input.disabled = true;
     return panel("Retention", node, mayAct && changed.length ? h("div.row-line", button("Reset to the startup value", async () => { await api.patch("/api/settings", { reset: rows.map((row) => row.name) }); toast("Reset."); again(); }, { kind: "small" })) : null);
   }
-  fill(main, kept, filters([{ name: "search", label: "Search", placeholder: "Name or description" }], values, (change) => { values = context.filter(change); list?.set(all.filter(fits)); }), h("p.dim", "The gateway reads these settings at startup and on SIGHUP from flags, the environment and the settings file. Secrets are masked."), body);
+  fill(main, kept, filters([{ name: "search", placeholder: "Name or description" }], values, (change) => { values = context.filter(change); list?.set(all.filter(fits)); }), h("p.dim", "The gateway reads these settings at startup and on SIGHUP from flags, the environment and the settings file. Secrets are masked."), body);
   return { moved: () => {} };
 }

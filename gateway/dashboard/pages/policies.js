@@ -3,7 +3,8 @@
 import { api, at, can } from "../api.js";
 import { fill, h, time } from "../dom.js";
 import { form, formDialog } from "../form.js";
-import { button, confirm, dialog, facts, load, status, tag, toast, words } from "../ui.js";
+import { keep, removal } from "../records.js";
+import { ADD, button, dialog, facts, load, status, tag, toast, words } from "../ui.js";
 import { table } from "../table.js";
 import { diff, history, replay } from "./compare.js";
 import { found } from "./playground.js";
@@ -19,14 +20,14 @@ export async function draw(context, here) {
     columns: [
       { label: "Policy", cell: (row) => h("b", row.name), sort: (row) => row.name.toLowerCase() },
       { label: "Mode", cell: (row) => status(row.mode === "observe" ? "observe" : "active"), sort: (row) => row.mode },
-      { label: "Review from", align: "end", low: 1, cell: (row) => row.review_score },
-      { label: "Block from", align: "end", cell: (row) => row.block_score },
+      { label: "Review from", of: "review_score", align: "end", low: 1 },
+      { label: "Block from", of: "block_score", align: "end" },
       { label: "Category actions", low: 2, cell: (row) => h("span.tags", Object.entries(row.category_actions).map(([name, act]) => tag(`${words(name)}: ${act}`))) },
-      { label: "Created", low: 3, cell: (row) => time(row.created_at) },
+      { label: "Created", of: "created_at", as: time, low: 3 },
     ],
-    tools: mayAct ? (row) => h("span", button("Edit", () => edit(row, again)), " ", button("Remove", () => confirm("Remove this policy?", `This removes ${row.name}. First give its keys another policy.`, "Remove", async () => { await api.remove(at("policies", row.id)); toast("Policy removed."); again(); }))) : (row) => button("Show", () => edit(row, again, true)),
+    tools: mayAct ? (row) => h("span", button("Edit", () => edit(row, again)), " ", removal("policies", row, "First give its keys another policy.", again)) : (row) => button("Show", () => edit(row, again, true)),
   }).node);
-  fill(tools, mayAct && button("New policy", () => edit(null, again), { kind: "primary", sign: "plus" }));
+  fill(tools, mayAct && button("New policy", () => edit(null, again), ADD));
   fill(main, h("p.dim", "A policy sets the scores for REVIEW and BLOCK and can change the weight of categories. It applies to its keys from their next request."), body);
   return { moved: () => {} };
 }
@@ -40,8 +41,8 @@ function edit(row, again, isOnlyShown = false) {
   const weights = h("div.weights", CATEGORIES.map((name) => h("label", h("span", words(name)), h("select", { name: `category ${name}`, "aria-label": words(name), data: { name } }, [["", "By its rules"], ["block", "Block"], ["review", "Review"], ["redact", "Mask"], ["allow", "Allow"]].map(([key, label]) => h("option", { value: key, selected: (set.category_actions[name] || "") === key }, label))))));
   const read = () => Object.fromEntries([...weights.querySelectorAll("select")].filter((one) => one.value).map((one) => [one.dataset.name, one.value]));
   const node = form([
-    { name: "name", label: "Name", required: true, value: row?.name, max_chars: 64 },
-    { name: "mode", label: "Mode", type: "select", value: set.mode, options: [["block", "Block from the block score"], ["observe", "Only observe: record, but let it pass"]] },
+    { name: "name", required: true, value: row?.name, max_chars: 64 },
+    { name: "mode", type: "select", value: set.mode, options: [["block", "Block from the block score"], ["observe", "Only observe: record, but let it pass"]] },
     { name: "review_score", label: "Review from score", type: "number", min: 1, max: 100, value: set.review_score, required: true },
     { name: "block_score", label: "Block from score", type: "number", min: 1, max: 100, value: set.block_score, required: true },
     { name: "unscannable", label: "Parts that the shield cannot scan (images, audio, files)", type: "select", value: set.unscannable, options: [["allow", "Allow"], ["review", "For review"], ["block", "Block"]] },
@@ -51,7 +52,7 @@ function edit(row, again, isOnlyShown = false) {
     { name: "capture", label: "Store the texts of scans and chats", type: "select", value: set.capture, options: [["none", "No: only hash and length"], ["redacted", "Yes, with every match masked"], ["full", "Yes, in full"]], hint: "Anyone who may see traffic sees masked texts. Only policy managers see texts stored unmasked." },
     { name: "capture_days", label: "Days to keep them", type: "number", min: 1, max: 365, value: set.capture_days, required: true, when: (values) => values.capture !== "none" },
     { name: "category_actions", label: "Category weights", type: "own", make: () => ({ node: weights, value: read }) },
-  ], (values) => (row ? api.patch(at("policies", row.id), { ...values, version: row.version }) : api.post("/api/policies", values)), {
+  ], (values) => keep("policies", row, values), {
     label: row ? "Save policy" : "Create policy", cancel: () => box.close(), done: () => { box.close(); toast("Policy saved. It applies from the next request."); again(); },
   });
   const changes = h("div"), keys = h("div"), past = h("div");
@@ -65,7 +66,7 @@ function edit(row, again, isOnlyShown = false) {
   if (row && can("audit:read")) versions(past, row, isOnlyShown ? null : () => { box.close(); again(); });
   if (isOnlyShown) for (const input of node.querySelectorAll("input,select,button[type=submit]")) input.disabled = true;
   const result = h("div");
-  const trial = form([{ name: "text", label: "Text", type: "area", rows: 4, required: true }, { name: "direction", label: "Direction", type: "select", options: [["inbound", "Inbound"], ["outbound", "Outbound"]] }], async (values) => {
+  const trial = form([{ name: "text", type: "area", rows: 4, required: true }, { name: "direction", type: "select", options: [["inbound", "Inbound"], ["outbound", "Outbound"]] }], async (values) => {
     const { review_score, block_score, category_actions } = node.values();
     fill(result, found(await api.post("/api/shield/dry-run", { ...values, review_score, block_score, category_actions }), values.text));
   }, { label: "Try the draft", kind: "" });
@@ -85,6 +86,6 @@ async function affected(node, row) {
 function versions(node, row, done) {
   return load(node, () => api.all("/api/audit", { resource_type: "policy", search: row.id, limit: 100 }), (events) => {
     const made = events.filter((one) => one.resource_id === row.id && one.after).map((one, index) => ({ version: row.version - index, when: time(one.timestamp), who: one.actor, value: fieldsOf(one.after) }));
-    return made.length > 0 && h("div", h("h3", "History, from the audit log"), history(made, done && ((old) => formDialog(`Revert to version ${old.version}`, [], () => api.patch(at("policies", row.id), { ...old.value, version: row.version }), { label: "Revert", told: "Reverted, as a new version.", done, intro: diff(fieldsOf(row), old.value) }))));
+    return made.length > 0 && h("div", h("h3", "History, from the audit log"), history(made, done && ((old) => formDialog(`Revert to version ${old.version}`, [], () => keep("policies", row, { ...old.value }), { label: "Revert", told: "Reverted, as a new version.", done, intro: diff(fieldsOf(row), old.value) }))));
   });
 }

@@ -3,7 +3,8 @@
 import { api, at } from "../api.js";
 import { fill, h, millis } from "../dom.js";
 import { formDialog } from "../form.js";
-import { button, code, confirm, facts, load, status, tag, tags, toast } from "../ui.js";
+import { keep, keyField, PRIVATE, removal } from "../records.js";
+import { ADD, button, code, facts, load, status, tag, tags, toast } from "../ui.js";
 import { table } from "../table.js";
 
 export async function draw({ main, tools, can, signal }) {
@@ -13,15 +14,15 @@ export async function draw({ main, tools, can, signal }) {
     columns: [
       { label: "Provider", cell: (row) => h("span", h("b", row.name), " ", row.origin !== "record" && tag(row.origin === "settings" ? "from the settings" : "built in")), sort: (row) => row.name },
       { label: "State", cell: (row) => h("span", status(row.status), row.problem && h("span.dim", " ", row.problem)) },
-      { label: "Address", low: 2, cell: (row) => code(row.base_url) },
-      { label: "Models", low: 1, cell: (row) => tags(row.models) },
-      { label: "Priority", align: "end", low: 3, cell: (row) => row.priority, sort: (row) => row.priority },
-      { label: "Weight", align: "end", low: 3, cell: (row) => row.weight },
+      { label: "Address", of: "base_url", as: code, low: 2 },
+      { of: "models", as: tags, low: 1 },
+      { of: "priority", align: "end", low: 3, sort: true },
+      { of: "weight", align: "end", low: 3 },
       { label: "Key", low: 2, cell: (row) => (row.has_api_key ? code(row.api_key_source || "kept") : h("span.dim", "none")) },
     ],
-    tools: mayAct ? (row) => h("span", button("Test", () => tryIt(row, again)), " ", row.origin === "record" && [button("Edit", () => edit(row, again)), " ", button("Remove", () => confirm(`Remove ${row.name}?`, "It gets no more prompts, and the gateway deletes its stored key.", "Remove", async () => { await api.remove(at("providers", row.id)); toast("Provider removed."); again(); }))]) : null,
+    tools: mayAct ? (row) => h("span", button("Test", () => tryIt(row, again)), " ", row.origin === "record" && [button("Edit", () => edit(row, again)), " ", removal("providers", row, "It gets no more prompts, and the gateway deletes its stored key.", again)]) : null,
   }).node);
-  fill(tools, mayAct && button("Add provider", () => edit(null, again), { kind: "primary", sign: "plus" }));
+  fill(tools, mayAct && button("Add provider", () => edit(null, again), ADD));
   fill(main, body);
   return {};
 }
@@ -33,18 +34,15 @@ async function tryIt(row, again) {
 }
 
 const edit = (row, again) => formDialog(row ? `Provider ${row.name}` : "Add provider", [
-  { name: "name", label: "Name", required: true, value: row?.name, max_chars: 64 },
-  !row && { name: "type", label: "Type", type: "select", options: [["openai-compatible", "OpenAI-compatible API"], ["echo", "Built-in echo, for testing"]] },
-  { name: "base_url", label: "Address", value: row?.base_url, placeholder: "https://api.example.com/v1", hint: "The base URL, including /v1.", when: (values) => row ? row.type !== "echo" : values.type !== "echo" },
-  { name: "api_key", label: row?.has_api_key ? "New API key" : "API key", type: "password", hint: "The key, or a reference: env:NAME, file:PATH, cred:NAME. The settings list allowed names and folders. Required again if the address changes its host.", when: (values) => row ? row.type !== "echo" : values.type !== "echo" },
-  { name: "models", label: "Models", type: "list", value: row?.models, placeholder: "gpt-*, o3", hint: "Names or patterns. Empty: all models." },
-  { name: "priority", label: "Priority", type: "number", min: 0, value: row?.priority ?? 100, hint: "The gateway tries the lowest first." },
-  { name: "weight", label: "Weight", type: "number", min: 1, value: row?.weight ?? 1, hint: "Share of requests among providers of the same priority." },
+  { name: "name", required: true, max_chars: 64 },
+  !row && { name: "type", type: "select", options: [["openai-compatible", "OpenAI-compatible API"], ["echo", "Built-in echo, for testing"]] },
+  { name: "base_url", label: "Address", placeholder: "https://api.example.com/v1", hint: "The base URL, including /v1.", when: (values) => row ? row.type !== "echo" : values.type !== "echo" },
+  { ...keyField(row), when: (values) => row ? row.type !== "echo" : values.type !== "echo" },
+  { name: "models", type: "list", placeholder: "gpt-*, o3", hint: "Names or patterns. Empty: all models." },
+  { name: "priority", type: "number", min: 0, value: row?.priority ?? 100, hint: "The gateway tries the lowest first." },
+  { name: "weight", type: "number", min: 1, value: row?.weight ?? 1, hint: "Share of requests among providers of the same priority." },
   { name: "timeout_seconds", label: "Timeout in seconds", type: "number", min: 1, value: row?.timeout_seconds ?? 600 },
   { name: "max_retries", label: "Retries", type: "number", min: 0, value: row?.max_retries ?? 1 },
-  { name: "allow_private", label: "Allow private addresses", type: "switch", value: row?.allow_private },
-  { name: "enabled", label: "Enabled", type: "switch", value: row ? row.enabled : true },
-], ({ api_key, ...values }) => {
-  const body = { ...values, api_key: api_key || undefined, models: values.models.length ? values.models : row ? ["*"] : undefined };
-  return row ? api.patch(at("providers", row.id), { ...body, version: row.version }) : api.post("/api/providers", body);
-}, { label: row ? "Save" : "Add provider", told: (made) => (made.problem ? [`Saved, but the provider has no key. ${made.problem}`, "bad"] : made.enabled ? "Saved. The provider may get the next prompt." : "Saved. The provider is disabled and gets no prompts."), done: again, intro: row ? null : facts(["What happens", "Once enabled, the provider receives prompts for its models."]) });
+  PRIVATE,
+  { name: "enabled", type: "switch", value: row ? row.enabled : true },
+], ({ api_key, ...values }) => keep("providers", row, { ...values, api_key: api_key || undefined, models: values.models.length ? values.models : row ? ["*"] : undefined }), { of: row, label: row ? "Save" : "Add provider", told: (made) => (made.problem ? [`Saved, but the provider has no key. ${made.problem}`, "bad"] : made.enabled ? "Saved. The provider may get the next prompt." : "Saved. The provider is disabled and gets no prompts."), done: again, intro: row ? null : facts(["What happens", "Once enabled, the provider receives prompts for its models."]) });

@@ -4,7 +4,8 @@ import { api, at, save } from "../api.js";
 import { bytes, fill, h, time } from "../dom.js";
 import { formDialog } from "../form.js";
 import { RANGES } from "../filters.js";
-import { button, code, confirm, headed, load, status, toast, words } from "../ui.js";
+import { keep } from "../records.js";
+import { ADD, button, code, confirm, headed, load, status, toast, words } from "../ui.js";
 import { cut, table } from "../table.js";
 
 const TYPES = ["executive_summary", "security_posture", "threat_summary", "shield_analysis", "traffic_summary", "cost_analysis", "agent_activity", "audit_export", "compliance_evidence", "access_review", "shield_validation"];
@@ -18,23 +19,23 @@ export async function draw({ main, tools, can, signal }) {
     none: "No reports yet. A report covers a period and shows the query behind each number.",
     columns: [
       { label: "Report", cell: (row) => h("b", words(row.type)) },
-      { label: "Format", cell: (row) => words(row.format) },
-      { label: "Period from", low: 1, cell: (row) => time(row.since) }, { label: "To", low: 1, cell: (row) => time(row.until) },
-      { label: "Created", low: 2, cell: (row) => time(row.created_at) }, { label: "Created by", low: 2, cell: (row) => cut(row.schedule ? `Every ${row.schedule}` : row.created_by) },
-      { label: "Size", align: "end", low: 3, cell: (row) => bytes(row.document_bytes) }, { label: "SHA-256", low: 3, cell: (row) => code(row.document_sha256.slice(0, 12)) },
+      { of: "format", as: words },
+      { label: "Period from", of: "since", as: time, low: 1 }, { label: "To", of: "until", as: time, low: 1 },
+      { label: "Created", of: "created_at", as: time, low: 2 }, { label: "Created by", low: 2, cell: (row) => cut(row.schedule ? `Every ${row.schedule}` : row.created_by) },
+      { label: "Size", of: "document_bytes", as: bytes, align: "end", low: 3 }, { label: "SHA-256", low: 3, cell: (row) => code(row.document_sha256.slice(0, 12)) },
     ],
     tools: (row) => button("Download", () => fetchIt(row), { sign: "down" }),
   });
   fill(tools, can("reports:manage") && button("Make a report", () => formDialog("Make a report", [
-    { name: "type", label: "Report type", type: "select", options: TYPES }, { name: "format", label: "Format", type: "select", options: [["html", "HTML, to read and print"], ["markdown", "Markdown"], ["csv", "CSV"], ["json", "JSON"]] },
+    { name: "type", label: "Report type", type: "select", options: TYPES }, { name: "format", type: "select", options: [["html", "HTML, to read and print"], ["markdown", "Markdown"], ["csv", "CSV"], ["json", "JSON"]] },
     { name: "since", label: "Period", type: "select", value: "7d", options: RANGES },
-  ], (values) => api.post("/api/reports", values), { label: "Make report", told: "Report created.", done: async (row) => { list.reload(); await fetchIt(row); } }), { kind: "primary", sign: "plus" }));
+  ], (values) => api.post("/api/reports", values), { label: "Make report", told: "Report created.", done: async (row) => { list.reload(); await fetchIt(row); } }), ADD));
   const plans = h("div");
   const again = load(plans, () => api.page("/api/report-schedules", {}, signal), ({ items }) => table({
     label: "Report schedules", rows: items, none: "No schedules. A schedule makes a report every day, week or month.",
     columns: [
-      { label: "Report", cell: (row) => h("b", words(row.type)) }, { label: "Every", cell: (row) => words(row.every) }, { label: "Format", low: 1, cell: (row) => words(row.format) },
-      { label: "State", low: 1, cell: (row) => status(row.enabled ? "enabled" : "disabled") }, { label: "Next", cell: (row) => time(row.next_at) }, { label: "Created by", low: 2, cell: (row) => cut(row.created_by) },
+      { label: "Report", cell: (row) => h("b", words(row.type)) }, { of: "every", as: words }, { of: "format", as: words, low: 1 },
+      { label: "State", low: 1, cell: (row) => status(row.enabled ? "enabled" : "disabled") }, { label: "Next", of: "next_at", as: time }, { of: "created_by", as: cut, low: 2 },
     ],
     tools: can("reports:manage") ? (row) => h("span", button("Edit", () => plan(row, again)), " ", button("Remove", () => confirm("Remove this schedule?", "It makes no more reports. Existing reports remain.", "Remove", async () => { await api.remove(at("report-schedules", row.id)); toast("Schedule removed."); again(); }))) : null,
   }).node);
@@ -43,6 +44,6 @@ export async function draw({ main, tools, can, signal }) {
 }
 
 const plan = (row, again) => formDialog(row ? "Schedule" : "Add schedule", [
-  { name: "type", label: "Report type", type: "select", value: row?.type, options: TYPES }, { name: "every", label: "Every", type: "select", value: row?.every || "week", options: ["day", "week", "month"] },
-  { name: "format", label: "Format", type: "select", value: row?.format, options: ["html", "markdown", "csv", "json"] }, { name: "enabled", label: "Enabled", type: "switch", value: row ? row.enabled : true },
-], (values) => (row ? api.patch(at("report-schedules", row.id), { ...values, version: row.version }) : api.post("/api/report-schedules", values)), { told: "Saved.", done: again });
+  { name: "type", label: "Report type", type: "select", options: TYPES }, { name: "every", type: "select", value: row?.every || "week", options: ["day", "week", "month"] },
+  { name: "format", type: "select", options: ["html", "markdown", "csv", "json"] }, { name: "enabled", type: "switch", value: row ? row.enabled : true },
+], (values) => keep("report-schedules", row, values), { of: row, told: "Saved.", done: again });

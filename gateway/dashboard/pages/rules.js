@@ -4,7 +4,7 @@ import { api, at } from "../api.js";
 import { fill, h, number, time } from "../dom.js";
 import { formDialog } from "../form.js";
 import { filters } from "../filters.js";
-import { button, code, facts, load, severity, SEVERITIES, status, tag, words } from "../ui.js";
+import { ADD, button, code, facts, load, severity, SEVERITIES, status, tag, words } from "../ui.js";
 import { cut, table } from "../table.js";
 import { diff, history, replay } from "./compare.js";
 import { detail } from "./detail.js";
@@ -22,18 +22,18 @@ export async function draw(context, here) {
     all = items;
     if (list) { list.set(all.filter(fits)); return undefined; }
     fill(bar, filters([
-      { name: "search", label: "Search", placeholder: "Name, text, standard" },
-      { name: "category", label: "Category", options: ["", ...new Set(all.map((row) => row.category))] },
-      { name: "severity", label: "Severity", options: ["", ...SEVERITIES] },
-      { name: "state", label: "State", options: [["", "Any"], ["on", "Enabled"], ["off", "Disabled"], ["changed", "Changed"], ["own", "Your own"], ["hit", "Recent matches"], ["never", "No recent matches"]] },
+      { name: "search", placeholder: "Name, text, standard" },
+      { name: "category", options: ["", ...new Set(all.map((row) => row.category))] },
+      { name: "severity", options: ["", ...SEVERITIES] },
+      { name: "state", options: [["", "Any"], ["on", "Enabled"], ["off", "Disabled"], ["changed", "Changed"], ["own", "Your own"], ["hit", "Recent matches"], ["never", "No recent matches"]] },
     ], values, (change) => { values = context.filter(change); list.set(all.filter(fits)); }));
     list = table({
       label: "Rules", rows: all.filter(fits), href: (row) => link("shield", ["rules", row.id], context.place().query), none: "No rule matches. Clear some filters.", sorted: { index: 3, down: true },
       columns: [
         { label: "Rule", wide: true, cell: (row) => cut(row.name, row.description), sort: (row) => row.name.toLowerCase() },
         { label: "Severity", cell: (row) => severity(row.severity), sort: (row) => SEVERITIES.indexOf(row.severity) },
-        { label: "Category", low: 1, cell: (row) => words(row.category), sort: (row) => row.category },
-        { label: "Hits in 7 days", align: "end", low: 1, cell: (row) => number(row.hits), sort: (row) => row.hits },
+        { of: "category", as: words, low: 1, sort: true },
+        { label: "Hits in 7 days", of: "hits", as: number, low: 1, sort: true },
         { label: "Direction", low: 2, cell: (row) => row.direction.join(", "), sort: (row) => row.direction.join() },
         { label: "Standards", low: 3, cell: (row) => cut(row.standards.join(", ")) },
         { label: "State", low: 1, cell: (row) => (row.enabled ? (row.severity !== row.file_severity ? tag("Changed", "accent") : row.source !== "rules" ? tag("Your own") : h("span.dim", "Enabled")) : status("disabled")), sort: (row) => Number(row.enabled) },
@@ -41,13 +41,14 @@ export async function draw(context, here) {
     });
     return list.node;
   });
-  fill(tools, can("shield:manage") && button("New rule", () => workbench(null, (made) => { again(); context.go("shield", ["rules", made.id]); }), { kind: "primary", sign: "plus" }));
+  fill(tools, can("shield:manage") && button("New rule", () => workbench(null, (made) => { again(); context.go("shield", ["rules", made.id]); }), ADD));
   fill(main, bar, body);
   show(here);
   return { moved: (to) => show(to), press: (event) => list?.press(event) };
 }
 
 function one(id, context, changed) {
+  if (id.startsWith("detector:")) return { title: "Detector", body: h("p", "Not a rule but the detector ", h("a", { href: "#/shield/detectors" }, id.slice(9)), " says this.") };
   const body = h("div.stack");
   const ask = async () => {
     const rule = await api.get(at("shield/rules", id), {}, context.signal);
@@ -67,7 +68,7 @@ function one(id, context, changed) {
         versions.length > 0 && [button("Edit", () => workbench(versions[0], after), { kind: "primary" }), button("Remove", () => remove(id, () => { changed(); context.go("shield", ["rules"]); }))],
         rule.enabled ? button("Disable", () => save([], { enabled: false }, "Disable", "The rule is disabled in every worker."), { kind: "danger" }) : null,
         rule.enabled ? null : button("Reset", async () => { await api.patch("/api/shield/rules", { rule: rule.id, enabled: true, version: rule.version }); after(); }, { kind: "primary" }),
-        button("Change severity", () => save([{ name: "severity", label: "Severity", type: "select", value: rule.severity === rule.file_severity ? "default" : rule.severity, options: [["default", `As in the file (${rule.file_severity})`], ...SEVERITIES.map((name) => [name, words(name)])] }], {}, "Change severity", "Severity changed.", false))),
+        button("Change severity", () => save([{ name: "severity", type: "select", value: rule.severity === rule.file_severity ? "default" : rule.severity, options: [["default", `As in the file (${rule.file_severity})`], ...SEVERITIES.map((name) => [name, words(name)])] }], {}, "Change severity", "Severity changed.", false))),
       facts(["Id", code(rule.id)], ["Hits in 7 days", number(rule.hits)], ["Confidence", number(rule.confidence)], ["Direction", rule.direction.join(", ")], ["Read as", rule.view === "text" ? "The text as sent" : "The normalized text"], ["Standards", rule.standards.length ? h("span.tags", rule.standards.map((each) => tag(each))) : "–"], rule.validator && ["Checked by", code(rule.validator)]),
       h("div", h("h3", "Pattern"), h("pre.json", [rule.pattern, ...Object.entries(rule.patterns).map(([name, one]) => `${name}: ${one}`)].filter(Boolean).join("\n") || rule.literals.join("\n"))),
       h("div.grid2", examples("Must match", rule.match), examples("Must not match", rule.pass)),
@@ -78,7 +79,7 @@ function one(id, context, changed) {
   return { title: "Rule", body };
 }
 
-const REASON = { name: "reason", label: "Reason", required: true, hint: "Appears in the audit log and the history.", max_chars: 200 };
+const REASON = { name: "reason", required: true, hint: "Appears in the audit log and the history.", max_chars: 200 };
 const remove = (id, done) => formDialog("Remove this rule?", [REASON], (values) => api.remove(at("shield/rules", id), values), { label: "Remove", kind: "danger", told: "Rule removed.", done, intro: `Removes ${id} from every worker. Its history stays.` });
 const revert = (id, newest, old, done) => formDialog(`Revert to version ${old.version}`, [REASON], (values) => api.patch(at("shield/rules", id), { ...values, to: old.version, version: newest.version }), { label: "Revert", told: "Reverted, as a new version.", done, intro: diff(newest.rule, old.value) });
 const examples = (title, list) => h("div", h("h3", title), h("ul.list", list.map((text) => h("li", h("code", text)))));

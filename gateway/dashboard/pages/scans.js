@@ -15,9 +15,9 @@ export async function draw(context, here) {
     href: (row) => link("posture", ["scans", row.id]),
     none: "No security scan yet. A scan looks for secrets and injected instructions in prompts, tool descriptions, settings and files.",
     columns: [
-      { label: "Time", cell: (row) => time(row.occurred_at) }, { label: "Verdict", cell: (row) => verdict(row.verdict) }, { label: "Score", align: "end", cell: (row) => row.score },
-      { label: "Scanned", align: "end", low: 1, cell: (row) => number(row.scanned) }, { label: "Blocked", align: "end", low: 1, cell: (row) => number(row.blocked) }, { label: "For review", align: "end", low: 2, cell: (row) => number(row.reviewed) },
-      { label: "Unreadable", align: "end", low: 3, cell: (row) => number(row.unreadable) }, { label: "Findings", align: "end", cell: (row) => number(row.detections) }, { label: "Started by", low: 2, cell: (row) => cut(row.started_by) },
+      { label: "Time", of: "occurred_at", as: time }, { of: "verdict", as: verdict }, { of: "score", align: "end" },
+      { of: "scanned", as: number, low: 1 }, { of: "blocked", as: number, low: 1 }, { label: "For review", of: "reviewed", as: number, low: 2 },
+      { of: "unreadable", as: number, low: 3 }, { label: "Findings", of: "detections", as: number }, { of: "started_by", as: cut, low: 2 },
     ],
   });
   const show = detail(context, ["posture", "scans"], (id) => one(id, context));
@@ -30,7 +30,7 @@ export async function draw(context, here) {
 function ask(done) {
   const box = dialog("Security scan", form([
     { name: "kind", label: "Type", type: "select", options: [["prompt", "A prompt"], ["tool", "A tool’s description"], ["config", "Settings"], ["file", "Another text"], ["paths", "Files or folders on the gateway’s host"]] },
-    { name: "name", label: "Name", value: "pasted", when: (values) => values.kind !== "paths" },
+    { name: "name", value: "pasted", when: (values) => values.kind !== "paths" },
     { name: "text", label: "Text, or one path per line", type: "area", rows: 10, required: true },
   ], ({ kind, name, text }) => api.post("/api/security-scans", kind === "paths" ? { paths: text.split("\n").map((line) => line.trim()).filter(Boolean) } : { items: [{ name: name || "pasted", kind, text }] }), { label: "Scan", cancel: () => box.close(), done: (made) => { box.close(); toast("The scan is done."); done(made); } }));
 }

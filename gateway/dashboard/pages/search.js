@@ -3,10 +3,9 @@
 import { api } from "../api.js";
 import { fill, h, icon } from "../dom.js";
 import { dialog } from "../ui.js";
+import { PARTS } from "./parts.js";
 
 const IDS = { req: "traffic", trf: "traffic", alr: "alerts", inc: "incidents", key: "keys", agt: "agents" };
-// Parts of pages: label, address, and what a role needs to see it.
-const PARTS = [["Playground", "shield/playground", "shield:read"], ["Rules", "shield/rules", "shield:read"], ["Policies", "shield/policies", "policies:read"], ["Accepted risks", "shield/acceptances", "risk_acceptances:read"], ["Validation suite", "shield/suite", "shield:read"], ["Security scans", "posture/scans", "shield:read"], ["Hash chain", "audit/chain", "audit:read"], ["Reports", "audit/reports", "reports:read"], ["Providers", "settings/providers", "providers:read"], ["Access list", "settings/access", "access:read"], ["Users", "settings/users", "users:read"], ["Sessions", "settings/sessions", "users:read"], ["Options", "settings/options", "settings:read"], ["Event outputs", "settings/outputs", "settings:read"], ["Connect and about", "settings/about", "settings:read"]];
 const MOST = 5;
 
 /** Open the search. pages: those that may be opened. */
@@ -17,7 +16,7 @@ export function searchDialog(pages, { can, link }) {
   const mayOpen = (id) => pages.some((one) => one.id === id);
   let place = 0, ticket = 0, soon = null;
 
-  const named = () => [...pages.map((one) => [one.label, link(one.id), one.id]), ...PARTS.filter(([,, needs]) => can(needs)).map(([label, path]) => [label, `#/${path}`, path.split("/")[0]])];
+  const named = () => [...pages.map((one) => [one.label, link(one.id), one.id]), ...Object.entries(PARTS).flatMap(([page, parts]) => parts.filter(([,, needs]) => can(needs)).map(([id, label]) => [label, link(page, [id]), page]))];
 
   /** The results for a text: [{kind, label, note, href, sign}]. */
   async function results(text) {

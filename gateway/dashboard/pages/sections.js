@@ -2,35 +2,36 @@
 
 import { fill, h } from "../dom.js";
 import { loading, tabs, trouble } from "../ui.js";
+import { PARTS } from "./parts.js";
 
-/** Draw the tabs of a page and the chosen part. list: [{id, label, needs, module}]. */
-export async function sections(context, here, page, list) {
-  const open = list.filter((one) => !one.needs || context.can(...one.needs));
+/** Draw the tabs of a page and the chosen part. */
+export async function draw(context, here) {
+  const open = PARTS[here.id].filter(([,, needs]) => context.can(needs));
   const bar = h("div"), body = h("div.page");
   let chosen = null, part = null, leave = new AbortController();
   fill(context.main, bar, body);
   context.signal.addEventListener("abort", () => leave.abort());
 
   async function show(to, isDrawn = true) {
-    const one = open.find((each) => each.id === to.rest[0]) || open[0];
+    const [id, label] = open.find(([each]) => each === to.rest[0]) || open[0];
     const inner = { ...to, rest: to.rest.slice(1) };
-    if (chosen === one.id && isDrawn) { if (part?.moved) part.moved(inner); return; }
+    if (chosen === id && isDrawn) { if (part?.moved) part.moved(inner); return; }
     leave.abort();
     leave = new AbortController();
     const { signal } = leave;
     const held = bar.contains(document.activeElement);
-    chosen = one.id;
+    chosen = id;
     part = null;
-    const row = tabs(open.map((each) => [each.id, each.label]), chosen, (id) => context.go(page, [id]));
+    const row = tabs(open, chosen, (next) => context.go(here.id, [next]));
     row.setAttribute("aria-label", "Sections");
     fill(bar, row);
     if (held) row.querySelector("[aria-selected=true]").focus();
     body.setAttribute("role", "tabpanel");
-    body.setAttribute("aria-label", one.label);
+    body.setAttribute("aria-label", label);
     fill(body, loading());
     fill(context.tools);
     try {
-      const module = await import(`./${one.module || one.id}.js`);
+      const module = await import(`./${id}.js`);
       if (signal.aborted) return;
       fill(body);
       part = await module.draw({ ...context, main: body, signal, on: (call) => context.on((...event) => { if (!signal.aborted) call(...event); }) }, inner);

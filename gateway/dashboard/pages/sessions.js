@@ -9,7 +9,7 @@ export async function draw({ main, tools, can, signal, session }) {
   const mayAct = can("users:manage");
   const list = table({
     label: "Sessions, newest first", path: "/api/sessions", none: "Nobody is signed in.",
-    columns: [{ label: "User", cell: (row) => h("b", row.username) }, { label: "Address", cell: (row) => code(row.ip) }, { label: "Browser", wide: true, low: 2, cell: (row) => cut(row.user_agent) }, { label: "Since", low: 1, cell: (row) => time(row.created_at) }, { label: "Last seen", cell: (row) => ago(row.last_seen_at) }, { label: "Expires", low: 3, cell: (row) => ago(row.expires_at) }],
+    columns: [{ label: "User", cell: (row) => h("b", row.username) }, { label: "Address", of: "ip", as: code }, { label: "Browser", of: "user_agent", as: cut, wide: true, low: 2 }, { label: "Since", of: "created_at", as: time, low: 1 }, { label: "Last seen", of: "last_seen_at", as: ago }, { label: "Expires", of: "expires_at", as: ago, low: 3 }],
     tools: mayAct ? (row) => button("End", async () => { await api.remove(at("sessions", row.id)); toast("Session ended."); list.reload(); }) : null,
   });
   fill(tools, mayAct && session.asksForUser && button("End my other sessions", () => confirm("End your other sessions?", "You stay signed in here.", "End them", async () => { await api.remove("/api/sessions"); toast("Your other sessions have ended."); list.reload(); })));

@@ -8,7 +8,7 @@ import { form, formDialog } from "../form.js";
 export function draw(root, begin, changePassword) {
   const node = form([
     { name: "username", label: "Name", required: true, value: "" },
-    { name: "password", label: "Password", type: "password", auto: "current-password", required: true },
+    { name: "password", type: "password", auto: "current-password", required: true },
   ], async (values) => {
     const data = await api.post("/api/auth/login", values);
     keepSession(data);
@@ -24,8 +24,8 @@ export function draw(root, begin, changePassword) {
 /** Ask for the old password and a new one. changed: called when it is changed. */
 export function passwordDialog(intro, changed) {
   formDialog("Change password", [
-    { name: "current_password", label: "Current password", type: "password", auto: "current-password", required: true },
-    { name: "new_password", label: "New password", type: "password", auto: "new-password", required: true, hint: "At least 8 characters, preferably 16. A few words are easier to remember than symbols." },
+    { name: "current_password", type: "password", auto: "current-password", required: true },
+    { name: "new_password", type: "password", auto: "new-password", required: true, hint: "At least 8 characters, preferably 16. A few words are easier to remember than symbols." },
     { name: "again", label: "New password again", type: "password", auto: "new-password", required: true },
   ], async ({ again, ...values }) => {
     if (again !== values.new_password) throw Object.assign(new Error("The two new passwords differ."), { param: "again" });

@@ -2,9 +2,9 @@
 
 import { api } from "../api.js";
 import { series } from "../charts.js";
-import { fill, h, number, percent, time } from "../dom.js";
+import { fill, h, millis, number, percent, time } from "../dom.js";
 import { formDialog } from "../form.js";
-import { button, code, empty, failed, headed, load, panel, stat, verdict, words } from "../ui.js";
+import { bold, button, code, empty, failed, headed, load, panel, stat, verdict, words } from "../ui.js";
 import { cut, table } from "../table.js";
 import { CATEGORIES } from "./policies.js";
 
@@ -12,8 +12,9 @@ export async function draw({ main, tools, can, signal }) {
   const body = h("div.stack"), progress = h("div");
   const again = load(body, () => api.get("/api/shield/tests", {}, signal), (state) => shown(state));
   const run = () => formDialog("Run the validation suite", [
-    { name: "category", label: "Category", type: "select", options: [["", "All"], ...CATEGORIES.map((name) => [name, words(name)])] },
+    { name: "category", type: "select", options: [["", "All"], ...CATEGORIES.map((name) => [name, words(name)])] },
     { name: "include_known_gaps", label: "Also count attacks that the rules are known to miss", type: "switch" },
+    { name: "detectors", label: "With detectors: ask each enabled one about every text", type: "switch" },
   ], async (values) => { start({ ...values, category: values.category || undefined }); }, { label: "Run" });
 
   async function start(values) {
@@ -42,17 +43,28 @@ function shown({ last, history }) {
     change?.rules_changed && h("p.dim", "The rule file has changed since the last run."),
     change?.newly_failing.length ? h("p.bad", `Newly failing: ${change.newly_failing.join(", ")}`) : null,
     change?.newly_holding.length ? h("p.good", `Newly passing: ${change.newly_holding.join(", ")}`) : null),
+    last.detectors.length > 0 && panel("With detectors", compared(last.detectors)),
     history.length > 1 && panel("Detection and false positives, by run", series([...history].reverse().map((one) => ({ at: one.ran_at, found: (one.detection_rate || 0) * 100, wrong: (one.false_positive_rate || 0) * 100 })), [{ key: "found", label: "Detection rate", name: "two" }, { key: "wrong", label: "False positives", name: "block" }], { label: "Rates by run", lines: true, show: (value) => `${Math.round(value * 10) / 10} %` })),
     panel("Failed cases", table({ label: "Failed cases", rows: report.failures, none: "Every case has the expected verdict.", columns: [
-      { label: "Case", cell: (row) => code(row.case), sort: (row) => row.case }, { label: "Category", low: 1, cell: (row) => words(row.category), sort: (row) => row.category }, { label: "Language", low: 2, cell: (row) => language(row.language) }, { label: "Expected", cell: (row) => words(row.expected) }, { label: "Verdict", cell: (row) => verdict(row.verdict) }, { label: "Score", align: "end", cell: (row) => row.score }, { label: "Rules", wide: true, low: 2, cell: (row) => cut(row.rules.join(", ")) }] }).node),
+      { of: "case", as: code, sort: true }, { of: "category", as: words, low: 1, sort: true }, { of: "language", as: language, low: 2 }, { of: "expected", as: words }, { of: "verdict", as: verdict }, { of: "score", align: "end" }, { label: "Rules", wide: true, low: 2, cell: (row) => cut(row.rules.join(", ")) }] }).node),
     h("div.grid2", groups("By category", report.categories, words), groups("By language", report.languages, language)),
     headed("Rules that no case matched", h("span.dim", number(report.unexercised.length)), h("details.more", h("summary", "Show them"), h("p", report.unexercised.map((id) => [h("a", { href: `#/shield/rules/${id}` }, id), " "])))),
   ];
 }
 
+/** What each detector finds, and flags of the controls: alone, the shield without it, and both. */
+const compared = (list) => {
+  const share = (label, part, whole, low) => ({ label, align: "end", low, cell: (row) => (row[whole] ? h("span", { title: `${row[part]} of ${row[whole]}` }, percent(row[part] / row[whole])) : "–") });
+  const ms = (us) => millis(us / 1000);
+  return table({ label: "With detectors", rows: list, columns: [{ label: "Detector", of: "name", as: bold },
+    share("Found alone", "found_alone", "attacks", 1), share("Found by the shield", "found_shield", "attacks", 1), share("Found by both", "found", "attacks"),
+    share("Flagged alone", "flagged_alone", "controls", 2), share("Flagged by the shield", "flagged_shield", "controls", 2), share("Flagged by both", "flagged", "controls"),
+    { of: "decided", as: number, low: 1 }, { of: "errors", as: number, low: 1 }, { label: "p50", of: "p50_us", as: ms, align: "end", low: 3 }, { label: "p95", of: "p95_us", as: ms, align: "end", low: 2 }] }).node;
+};
+
 const names = new Intl.DisplayNames("en", { type: "language" });
 const language = (code) => { try { return names.of(code); } catch { return code; } };
 const groups = (title, list, told) => panel(title, table({ label: title, rows: list, size: 20, columns: [
-  { label: "Name", cell: (row) => told(row.name), sort: (row) => told(row.name) }, { label: "Attacks", align: "end", cell: (row) => row.attacks, sort: (row) => row.attacks },
+  { label: "Name", cell: (row) => told(row.name), sort: (row) => told(row.name) }, { of: "attacks", align: "end", sort: true },
   { label: "Found", align: "end", cell: (row) => (row.attacks ? percent(row.found / row.attacks, 0) : "–"), sort: (row) => (row.attacks ? row.found / row.attacks : 2) },
   { label: "Controls flagged", align: "end", cell: (row) => (row.controls ? `${row.flagged} of ${row.controls}` : "–"), sort: (row) => row.flagged }] }).node);

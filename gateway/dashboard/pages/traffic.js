@@ -4,7 +4,7 @@ import { api, at } from "../api.js";
 import { fill, h, icon, millis, microusd, number, time } from "../dom.js";
 import { formDialog } from "../form.js";
 import { series } from "../charts.js";
-import { filters, RANGES, suggested } from "../filters.js";
+import { filters, SINCE, suggested } from "../filters.js";
 import { button, code, confirm, empty, facts, load, severity, toast, verdict, words } from "../ui.js";
 import { cut, table } from "../table.js";
 import { detail } from "./detail.js";
@@ -27,14 +27,14 @@ export async function draw(context, here) {
     mark: (row) => fresh.has(row.id) && "fresh",
     none: "No request matches. Choose a longer time or clear some filters.",
     columns: [
-      { label: "Time", by: "-time", cell: (row) => time(row.occurred_at) },
-      { label: "Verdict", by: "-verdict", cell: (row) => verdict(row.verdict) },
-      { label: "Score", by: "-score", align: "end", cell: (row) => number(row.score) },
+      { label: "Time", of: "occurred_at", as: time, by: "-time" },
+      { of: "verdict", as: verdict, by: "-verdict" },
+      { of: "score", as: number, by: "-score" },
       { label: "Rules", low: 1, cell: (row) => (row.detections.length ? h("span", { title: row.detections.map((one) => one.rule).join(", ") }, row.detections[0].rule, row.detections.length > 1 && h("span.dim", ` +${row.detections.length - 1}`)) : h("span.dim", "–")) },
       { label: "Agent", low: 1, cell: (row) => h("span.cut", { title: row.agent || "" }, row.agent || "–") },
       { label: "Key", low: 2, cell: (row) => code(row.key_prefix || "–") },
-      { label: "Model", low: 2, cell: (row) => cut(row.model) },
-      { label: "Action", low: 3, cell: (row) => words(row.action) },
+      { of: "model", as: cut, low: 2 },
+      { of: "action", as: words, low: 3 },
       { label: "Tokens", by: "-tokens", align: "end", low: 2, cell: (row) => (row.prompt_tokens === null ? "–" : number((row.prompt_tokens || 0) + (row.reply_tokens || 0))) },
       { label: "Duration", by: "-latency", align: "end", low: 1, cell: (row) => millis(row.elapsed_us / 1000) },
     ],
@@ -48,10 +48,10 @@ export async function draw(context, here) {
     again();
   };
   const sums = h("section.panel"), bar = filters([
-    { name: "since", label: "Time", options: [["", "Any"], ...RANGES] },
-    { name: "search", label: "Search", placeholder: "req_…, agent, key, rule" },
-    { name: "verdict", label: "Verdict", options: [["", "Any"], ["BLOCK", "Blocked"], ["REVIEW", "For review"], ["ALLOW", "Allowed"]] },
-    { name: "operation", label: "Operation", options: [["", "Any"], ["shield.scan", "Scan"], ["chat.completions", "Chat"], ...["litellm LiteLLM", "moderations Moderations", "lakera Lakera Guard", "portkey Portkey", "agentgateway agentgateway", "fms FMS detector", "llm_guard LLM Guard"].map((one) => [`guardrail.${one.split(" ")[0]}`, one.slice(one.indexOf(" ") + 1)])] },
+    SINCE,
+    { name: "search", placeholder: "req_…, agent, key, rule" },
+    { name: "verdict", options: [["", "Any"], ["BLOCK", "Blocked"], ["REVIEW", "For review"], ["ALLOW", "Allowed"]] },
+    { name: "operation", options: [["", "Any"], ["shield.scan", "Scan"], ["chat.completions", "Chat"], ...["litellm LiteLLM", "moderations Moderations", "lakera Lakera Guard", "portkey Portkey", "agentgateway agentgateway", "fms FMS detector", "llm_guard LLM Guard"].map((one) => [`guardrail.${one.split(" ")[0]}`, one.slice(one.indexOf(" ") + 1)])] },
     suggested("agent", "Agent"), suggested("key", "Key", { placeholder: "svc_…" }), suggested("model", "Model"), suggested("provider", "Provider"), suggested("rule", "Rule"),
   ], values, apply);
   const again = load(sums, () => api.get("/api/traffic/summary", { since: values.since, until: values.until }, signal), (summary) => overview(summary, values, apply, (since, until) => bar.elements.since.set(since, until)));
@@ -107,12 +107,15 @@ function captured(one) {
 }
 
 /** What each rule gave to a score, to be added up by hand. */
-export function ledger(lines, total, link) {
+export function ledger(lines, total) {
   if (!lines.length) return empty("No rule matched.");
   return h("div", h("h3", "Score ledger"), h("div.table-scroll", h("table.ledger", h("thead", h("tr", h("th", "Rule"), h("th", "Severity"), h("th.end", "Count"), h("th.end", "Points"))),
-    h("tbody", lines.map((line) => h("tr", h("td", link ? h("a", { href: link(line.rule) }, line.name || line.rule) : h("a", { href: `#/shield/rules/${encodeURIComponent(line.rule)}` }, line.name || line.rule), line.accepted && h("span.tag", "accepted"), h("div.dim.small", line.description || line.rule), h("div.dim.small", "Seen as ", code(line.view), line.place ? [" in ", code(line.place)] : null, ` at ${line.start}–${line.end}`), evidence(line)), h("td", severity(line.severity)), h("td.end", number(line.count)), h("td.end", h("b", number(line.score)))))),
+    h("tbody", lines.map((line) => h("tr", h("td", h("a", { href: `#/shield/rules/${encodeURIComponent(line.rule)}` }, line.name || line.rule), line.accepted && h("span.tag", "accepted"), h("div.dim.small", line.description || said(line) || line.rule), line.end > 0 && h("div.dim.small", "Seen as ", code(line.view), line.place ? [" in ", code(line.place)] : null, ` at ${line.start}–${line.end}`), evidence(line)), h("td", severity(line.severity)), h("td.end", number(line.count)), h("td.end", h("b", number(line.score)))))),
     h("tfoot", h("tr", h("td", { colspan: "3" }, "Score"), h("td.end", number(total)))))));
 }
+
+/** What a detector said of a text, and how long it took. */
+const said = (line) => line.rule.startsWith("detector:") && (line.label === "error" ? "Gave no judgement" : `Says ${line.label || "yes"}${line.confidence === undefined ? "" : ` with probability ${number(line.confidence)}`}`) + `, after ${millis(line.elapsed_ms || 0)}`;
 
 /** Which text a finding stands in: the way it went, its hash, and the mask of a secret. Lists of before have none. */
 export function evidence(line) {
@@ -126,6 +129,6 @@ function actions(row, context, again) {
     row.ledger.length > 0 && can("alerts:manage") && button("This was harmless", () => harmlessDialog(row.request_id, again)),
     row.ledger.length > 0 && can("alerts:read") && h("a.btn", { href: context.link("alerts", [], { request_id: row.request_id }) }, "Its alerts"),
     row.key_prefix && can("api_keys:manage") && button("Revoke the key", () => confirm("Revoke this key?", `From now on, every worker refuses requests with ${row.key_prefix}. You cannot undo this.`, "Revoke", async () => { await api.post(at("config/api-keys", row.key_prefix, "revoke")); toast("Key revoked."); }), { kind: "danger" }),
-    row.key_prefix && can("access:manage") && button("Deny the key for a day", () => formDialog("Deny this key for a day", [{ name: "reason", label: "Reason", required: true }], (values) => api.post("/api/access", { list: "deny", type: "KEY", value: row.key_prefix, reason: values.reason, expires_at: new Date(Date.now() + 86400000).toISOString() }), { label: "Deny", told: "The key is denied for a day." })),
+    row.key_prefix && can("access:manage") && button("Deny the key for a day", () => formDialog("Deny this key for a day", [{ name: "reason", required: true }], (values) => api.post("/api/access", { list: "deny", type: "KEY", value: row.key_prefix, reason: values.reason, expires_at: new Date(Date.now() + 86400000).toISOString() }), { label: "Deny", told: "The key is denied for a day." })),
   ];
 }

@@ -3,6 +3,7 @@
 import { api, at } from "../api.js";
 import { fill, h } from "../dom.js";
 import { form } from "../form.js";
+import { keep } from "../records.js";
 import { button, dialog, SEVERITIES, tabs, toast, verdict, words } from "../ui.js";
 import { diff, replay } from "./compare.js";
 import { marked } from "./playground.js";
@@ -63,25 +64,25 @@ export function workbench(stored, done) {
     return box;
   }
 
-  const why = { name: "reason", label: "Reason", required: true, hint: "Appears in the audit log and the history.", max_chars: 500 };
+  const why = { name: "reason", required: true, hint: "Appears in the audit log and the history.", max_chars: 500 };
   async function save() {
     const body = { rule: complete(), reason };
-    try { return await (stored ? api.patch(at("shield/rules", stored.id), { ...body, version: stored.version }) : api.post("/api/shield/rules", body)); } catch (error) { error.param = error.param?.replace(/^rule\./, ""); throw error; }
+    try { return await keep("shield/rules", stored, body); } catch (error) { error.param = error.param?.replace(/^rule\./, ""); throw error; }
   }
   const asked = { label: stored ? "Save version" : "Save rule", cancel: () => box.close(), done: (made) => { box.close(); toast("Rule saved. Every worker uses it within seconds."); done(made); } };
 
   /** The draft as a form; fields that it does not show stay as they are. */
   function asForm() {
     const node = form([
-      !stored && { name: "id", label: "Id", value: draft.id, required: true, hint: "local: and lower-case words joined by hyphens, such as local:code-names." },
-      { name: "name", label: "Name", value: draft.name, required: true },
-      { name: "category", label: "Category", type: "select", value: draft.category, options: CATEGORIES.map((name) => [name, words(name)]) },
-      { name: "severity", label: "Severity", type: "select", value: draft.severity, options: SEVERITIES, hint: "Critical blocks by itself, high asks for a review." },
-      { name: "direction", label: "Direction", type: "select", value: draft.direction?.length > 1 ? "both" : draft.direction?.[0], options: [["inbound", "Inbound: on its way to a model"], ["outbound", "Outbound: from a model"], ["both", "Both"]] },
+      !stored && { name: "id", value: draft.id, required: true, hint: "local: and lower-case words joined by hyphens, such as local:code-names." },
+      { name: "name", value: draft.name, required: true },
+      { name: "category", type: "select", value: draft.category, options: CATEGORIES.map((name) => [name, words(name)]) },
+      { name: "severity", type: "select", value: draft.severity, options: SEVERITIES, hint: "Critical blocks by itself, high asks for a review." },
+      { name: "direction", type: "select", value: draft.direction?.length > 1 ? "both" : draft.direction?.[0], options: [["inbound", "Inbound: on its way to a model"], ["outbound", "Outbound: from a model"], ["both", "Both"]] },
       { name: "confidence", label: "Confidence, 0 to 1", type: "number", min: 0, max: 1, step: 0.05, value: draft.confidence, required: true },
       { name: "literals", label: "Literals, one a line", type: "area", rows: 3, value: (draft.literals || []).join("\n"), hint: "Words in lower case. Without a pattern, each of them is a match." },
-      { name: "pattern", label: "Pattern", type: "area", rows: 3, value: draft.pattern, hint: "A regular expression on lower-case text, without * and +: use {0,20} instead." },
-      { name: "description", label: "Description", type: "area", rows: 2, value: draft.description, required: true },
+      { name: "pattern", type: "area", rows: 3, value: draft.pattern, hint: "A regular expression on lower-case text, without * and +: use {0,20} instead." },
+      { name: "description", type: "area", rows: 2, value: draft.description, required: true },
       { ...why, value: reason },
     ], save, asked);
     node.addEventListener("input", () => {
