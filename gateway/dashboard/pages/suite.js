@@ -57,8 +57,8 @@ const compared = (list) => {
   const share = (label, part, whole, low) => ({ label, align: "end", low, cell: (row) => (row[whole] ? h("span", { title: `${row[part]} of ${row[whole]}` }, percent(row[part] / row[whole])) : "–") });
   const ms = (us) => millis(us / 1000);
   return table({ label: "With detectors", rows: list, columns: [{ label: "Detector", of: "name", as: bold },
-    share("Found alone", "found_alone", "attacks", 1), share("Found by the shield", "found_shield", "attacks", 1), share("Found by both", "found", "attacks"),
-    share("Flagged alone", "flagged_alone", "controls", 2), share("Flagged by the shield", "flagged_shield", "controls", 2), share("Flagged by both", "flagged", "controls"),
+    share("Found alone", "found_alone", "attacks", 1), share("Shield finds", "found_shield", "attacks", 1), share("Both find", "found", "attacks"),
+    share("Flagged alone", "flagged_alone", "controls", 2), share("Shield flags", "flagged_shield", "controls", 2), share("Both flag", "flagged", "controls"),
     { of: "decided", as: number, low: 1 }, { of: "errors", as: number, low: 1 }, { label: "p50", of: "p50_us", as: ms, align: "end", low: 3 }, { label: "p95", of: "p95_us", as: ms, align: "end", low: 2 }] }).node;
 };
 
