@@ -7,10 +7,9 @@ from gateway.domain.users import MAX_SESSION_LIMIT, SESSION_IDLE_MS, Session, Se
 from gateway.store.database import Transaction
 from gateway.store.filters import Where
 from gateway.store.table import Table
-from gateway.store.tables import UserRepository
+from gateway.store.tables import USERS
 
 SESSIONS = Table("sessions", Session, page_limit=MAX_SESSION_LIMIT)
-_USERS = UserRepository()
 BY_DIGEST = "WHERE digest = :digest"
 _IS_LIVE = "expires_at > :now_at AND last_seen_at > :idle_since"
 MARK_SEEN = "UPDATE sessions SET last_seen_at = :now_at WHERE id = :id AND last_seen_at < :now_at"
@@ -53,7 +52,7 @@ class SessionRepository:
 
 
 def _signed_in(tx: Transaction, session: Session | None) -> SignedIn | None:
-    user = None if session is None else _USERS.by_id(tx, session.user_id)
+    user = None if session is None else USERS.by_id(tx, session.user_id)
     return None if session is None or user is None else SignedIn(session, user)
 
 
