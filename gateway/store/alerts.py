@@ -32,8 +32,11 @@ OF_WHO = f"WHERE {{}} AND {_IS_ACTIVE} AND last_seen_at >= :since ORDER BY posit
 _IS_NEWEST = "position = (SELECT MAX(position) FROM alerts AS other WHERE other.incident = alerts.incident)"
 _HAS = "incident IN (SELECT incident FROM alerts WHERE {})"
 OF_REQUEST = "id IN (SELECT alert_id FROM alert_sightings WHERE request_id = :request_id)"
-
-
+_OF_INCIDENT = {name: _HAS.format(f"{name} = :{name}") for name in ("severity", "rule", "agent", "assigned_to")} | {
+    "key": _HAS.format("key_prefix = :key"),
+    "request_id": _HAS.format(OF_REQUEST),
+    "until": _HAS.format("first_seen_at <= :until"),
+}
 REQUESTS = """
     SELECT DISTINCT request_id FROM alert_sightings
      WHERE alert_id IN (SELECT id FROM alerts WHERE incident = :incident) ORDER BY request_id DESC LIMIT :limit
@@ -72,17 +75,7 @@ class AlertRepository(PositionedTable[Alert]):
         where.add(_IS_NEWEST)
         if wanted.scope != "all":
             where.add(("" if wanted.scope == "active" else "NOT ") + _HAS.format(_IS_ACTIVE))
-        for column, value in (
-            ("severity", wanted.severity and wanted.severity.value),
-            ("rule", wanted.rule),
-            ("agent", wanted.agent),
-            ("key_prefix", wanted.key),
-            ("assigned_to", wanted.assigned_to),
-        ):
-            where.add(_HAS.format(f"{column} = :{column}"), **{column: value})
-        where.add(_HAS.format(OF_REQUEST), request_id=wanted.request_id)
-        where.add("last_seen_at >= :since", since=wanted.since)
-        where.add(_HAS.format("first_seen_at <= :until"), until=wanted.until)
+        where.match(wanted, since="last_seen_at >= :since", **_OF_INCIDENT)
         return self.page(tx, wanted, where)
 
     def of_incident(self, tx: Transaction, incident: str) -> tuple[Alert, ...]:
@@ -113,10 +106,8 @@ class AlertRepository(PositionedTable[Alert]):
 
     def _where(self, wanted: AlertFilter) -> Where:
         where = Where()
-        where.equal(wanted, "status", "severity", "source", "rule", "agent", "assigned_to")
-        where.add(OF_REQUEST, request_id=wanted.request_id)
+        where.match(wanted, "status", "severity", "source", "rule", "agent", "assigned_to", request_id=OF_REQUEST)
         if wanted.scope in _STATES:
             where.exclude("status", [status for status in AlertStatus if status not in _STATES[wanted.scope]])
-        where.add("last_seen_at >= :since", since=wanted.since)
-        where.add("first_seen_at <= :until", until=wanted.until)
+        where.match(wanted, since="last_seen_at >= :since", until="first_seen_at <= :until")
         return where

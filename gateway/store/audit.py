@@ -162,12 +162,10 @@ class AuditRepository(PositionedTable[AuditEvent]):
         where = Where()
         for column in USUAL:
             _add_equal(where, column, getattr(wanted, column))
-        where.equal(wanted, "actor")
-        where.add("occurred_at >= :since", since=wanted.since)
-        where.add("occurred_at <= :until", until=wanted.until)
+        where.match(wanted, "actor", since="occurred_at >= :since", until="occurred_at <= :until")
         where.exclude("action", wanted.exclude_actions)
         where.add(SEARCHED, search=like(wanted.search))
-        where.add(OF_REQUEST, request_id=wanted.request_id)
+        where.match(wanted, request_id=OF_REQUEST)
         return where
 
     def prune(self, tx: Transaction, instance_id: str, *, before: int, limit: int) -> int:

@@ -28,9 +28,10 @@ class Where:
             self.params[name] = _checked(name, value)
         self._conditions.append(condition)
 
-    def equal(self, wanted: object, *columns: str) -> None:
-        for column in columns:
-            self.add(f"{column} = :{column}", **{column: getattr(wanted, column)})
+    def match(self, wanted: object, *columns: str, **conditions: str) -> None:
+        """Add conditions on fields of a filter: those that equal their columns, and others by the field's name."""
+        for name, condition in ({one: f"{one} = :{one}" for one in columns} | conditions).items():
+            self.add(condition, **{name: getattr(wanted, name)})
 
     def exclude(self, column: str, values: Iterable[str]) -> None:
         for number, value in enumerate(values):

@@ -33,7 +33,7 @@ class SessionRepository:
     def page(self, tx: Transaction, wanted: SessionFilter, *, now_at: int) -> Page[SignedIn]:
         where = Where()
         where.add(_IS_LIVE, now_at=now_at, idle_since=now_at - SESSION_IDLE_MS)
-        where.equal(wanted, "user_id")
+        where.match(wanted, "user_id")
         found = SESSIONS.page(tx, wanted, where)
         signed_in = (_signed_in(tx, session) for session in found.items)
         return Page(tuple(one for one in signed_in if one is not None), found.limit, found.next, found.total)

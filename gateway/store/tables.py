@@ -41,8 +41,7 @@ class AccessRepository(AuthorityTable[AccessEntry]):
 
     def _where(self, wanted: EntryFilter) -> Where:
         where = Where()
-        where.add("list_name = :list", list=wanted.list)
-        where.add("entry_type = :type", type=wanted.type)
+        where.match(wanted, list="list_name = :list", type="entry_type = :type")
         return where
 
     def add_hits(self, tx: Transaction, hits: Mapping[str, int]) -> None:

@@ -148,16 +148,15 @@ class TrafficRepository(PositionedTable[TrafficRow]):
     def _where(self, wanted: TrafficFilter) -> Where:
         where = Where()
         where.add("origin = :origin", origin=wanted.origin or self.origin)
-        where.equal(wanted, "verdict")
+        where.match(wanted, "verdict")
         if wanted.verdict is not None and wanted.verdict.value != "ALLOW":
             where.add("verdict <> 'ALLOW'")  # the condition of an index, which the database must find in the statement
         is_prefix = wanted.key is not None and wanted.key.startswith("svc_")
         where.add("key_prefix = :key" if is_prefix else "principal_id = :key", key=wanted.key)
-        where.equal(wanted, "agent", "model", "provider", "operation", "status", "request_id")
+        where.match(wanted, "agent", "model", "provider", "operation", "status", "request_id")
         where.add("detections LIKE :rule ESCAPE '\\'", rule=like(wanted.rule and f'"rule":{json_text(wanted.rule)}'))
         where.add(SEARCHED, search=like(wanted.search))
-        where.add("occurred_at >= :since", since=wanted.since)
-        where.add("occurred_at <= :until", until=wanted.until)
+        where.match(wanted, since="occurred_at >= :since", until="occurred_at <= :until")
         return where
 
     def pending(self, tx: Transaction, *, limit: int) -> Pending:
