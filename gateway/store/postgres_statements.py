@@ -46,17 +46,14 @@ class Statements:
 
     def __call__(self, sql: str, params: Params | Sequence[Params] = {}) -> "_Cursor":  # noqa: B006
         text, names = translate(portable(sql))
+        rows = params if isinstance(params, Sequence) else (params,)
+        batch: list[tuple[str, Sequence[object]]] = [(text, [row[name] for name in names]) for row in rows]
+        if self._begin:
+            batch.insert(0, (self._begin, ()))
+            self._begin = ""
         with translated():
-            if isinstance(params, Sequence):
-                rows = [[row[name] for name in names] for row in params]
-                done = self._link.run_many(text, rows, wait_seconds=self._wait_seconds)
-                return _Cursor([], sum(one.count for one in done))
-            batch: list[tuple[str, Sequence[object]]] = [(text, [params[name] for name in names])]
-            if self._begin:
-                batch.insert(0, (self._begin, ()))
-                self._begin = ""
-            result = self._link.run(batch, wait_seconds=self._wait_seconds)[-1]
-            return _Cursor(result.rows, result.count)
+            done = self._link.run(batch, wait_seconds=self._wait_seconds)[-len(rows) :]
+        return _Cursor(done[-1].rows, sum(one.count for one in done))
 
     def all(self, *statements: str) -> None:
         """Run statements without values in one round trip."""
