@@ -55,15 +55,21 @@ class Row:
 
 
 class Result:
-    """What one statement gave. count: rows changed or returned; 0 for a statement that does neither."""
+    """What one statement gave. rowcount: rows changed or returned; 0 for a statement that does neither.
 
-    __slots__ = ("columns", "count", "readers", "rows")
+    It has the names of a driver's cursor.
+    """
+
+    __slots__ = ("columns", "readers", "rowcount", "rows")
 
     def __init__(self) -> None:
         self.columns: dict[str, int] = {}
         self.readers: list[Callable[[bytes], Any]] = []
         self.rows: list[Row] = []
-        self.count = 0
+        self.rowcount = 0
+
+    def fetchall(self) -> list[Row]:
+        return self.rows
 
 
 def _read_numeric(raw: bytes) -> int | float:
@@ -221,7 +227,7 @@ class Reader:
             self._result.columns, self._result.readers = _describe(body)
         elif kind in b"CI":
             last = body[:-1].rpartition(b" ")[2]
-            self._result.count = int(last) if last.isdigit() else 0
+            self._result.rowcount = int(last) if last.isdigit() else 0
             self.results.append(self._result)
             self._result = Result()
         elif kind == 90:  # Z

@@ -67,7 +67,7 @@ def test_a_pipeline_larger_than_all_buffers_neither_hangs_nor_loses_a_row(
     one.run([("CREATE TEMPORARY TABLE many (n BIGINT UNIQUE, text TEXT)", ())])
     rows = [(number, str(number) * 500) for number in range(10_000)]
     results = one.run([("INSERT INTO many VALUES ($1, $2) RETURNING n, text", row) for row in rows])
-    assert [tuple(result.rows[0]) for result in results] == rows and {result.count for result in results} == {1}
+    assert [tuple(result.rows[0]) for result in results] == rows and {result.rowcount for result in results} == {1}
     with pytest.raises(ServerError) as refused:
         rows = [(-1, "a"), (-2, None), (5, "secret"), (-3, "b")]
         one.run([("INSERT INTO many VALUES ($1, $2)", row) for row in rows])

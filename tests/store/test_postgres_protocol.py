@@ -66,7 +66,7 @@ def check(one: Reader) -> None:
     first, second = one.results
     assert [list(each) for each in first.rows] == ROWS and type(first.rows[1]["sum"]) is int
     assert first.rows[0]["count"] == first.rows[0][1] == -7 and first.rows[0]["is_on"] is True
-    assert (first.count, second.count, second.rows, one.status, one.is_waiting) == (2, 3, [], "I", False)
+    assert (first.rowcount, second.rowcount, second.rows, one.status, one.is_waiting) == (2, 3, [], "I", False)
 
 
 def test_the_login_is_the_one_of_the_rfc() -> None:
