@@ -95,11 +95,8 @@ class Store:
         return hmac.new(self.seal_key, secret.encode("utf-8", "surrogatepass"), "sha256").hexdigest()[:SEAL_DIGITS]
 
     async def aclose(self) -> None:
-        """Write what is queued, then close everything. Raises what `Database.aclose` raises."""
-        try:
-            await self.db.aclose()
-        finally:
-            self.headfile.close()
+        """Write what is queued, then close the database. Raises what `Database.aclose` raises."""
+        await self.db.aclose()
 
 
 async def open_store(
