@@ -71,11 +71,10 @@ class AlertRepository(PositionedTable[Alert]):
 
     def incidents(self, tx: Transaction, wanted: IncidentFilter) -> Page[Alert]:
         """Return a page of incidents, each as its newest alert. A filter matches if any of its alerts does."""
-        where = Where()
+        where = Where().match(wanted, since="last_seen_at >= :since", **_OF_INCIDENT)
         where.add(_IS_NEWEST)
         if wanted.scope != "all":
             where.add(("" if wanted.scope == "active" else "NOT ") + _HAS.format(_IS_ACTIVE))
-        where.match(wanted, since="last_seen_at >= :since", **_OF_INCIDENT)
         return self.page(tx, wanted, where)
 
     def of_incident(self, tx: Transaction, incident: str) -> tuple[Alert, ...]:
@@ -105,9 +104,8 @@ class AlertRepository(PositionedTable[Alert]):
         return pruned
 
     def _where(self, wanted: AlertFilter) -> Where:
-        where = Where()
-        where.match(wanted, "status", "severity", "source", "rule", "agent", "assigned_to", request_id=OF_REQUEST)
+        seen = {"since": "last_seen_at >= :since", "until": "first_seen_at <= :until", "request_id": OF_REQUEST}
+        where = Where().match(wanted, "status", "severity", "source", "rule", "agent", "assigned_to", **seen)
         if wanted.scope in _STATES:
             where.exclude("status", [status for status in AlertStatus if status not in _STATES[wanted.scope]])
-        where.match(wanted, since="last_seen_at >= :since", until="first_seen_at <= :until")
         return where

@@ -40,9 +40,7 @@ class AccessRepository(AuthorityTable[AccessEntry]):
         return tuple((row["id"], row["version"]) for row in rows)
 
     def _where(self, wanted: EntryFilter) -> Where:
-        where = Where()
-        where.match(wanted, list="list_name = :list", type="entry_type = :type")
-        return where
+        return Where().match(wanted, list="list_name = :list", type="entry_type = :type")
 
     def add_hits(self, tx: Transaction, hits: Mapping[str, int]) -> None:
         for entry_id, count in hits.items():

@@ -17,13 +17,14 @@ from gateway.domain.traffic_sums import (
 )
 from gateway.shield.detections import Verdict
 from gateway.store.database import Row, Transaction, insert_into
-from gateway.store.filters import Where, found_in, like, rank_of
+from gateway.store.filters import OCCURRED, Where, found_in, like, rank_of
 from gateway.store.table import PositionedTable, Table, TableReader
 from gateway.strict_json import json_text
 
 SEARCHED = found_in(
     ("agent", "key_prefix", "principal_id", "model", "provider", "request_id", "text_sha256", "detections")
 )
+_EQUAL = ("verdict", "agent", "model", "provider", "operation", "status", "request_id")
 # A row without tokens or cost stands below one that has 0 of them.
 SORTS = {
     "time": "occurred_at",
@@ -113,17 +114,14 @@ class TrafficRepository(PositionedTable[TrafficRow]):
         return self.one(tx, f"WHERE {column} = :id ORDER BY position DESC LIMIT 1", id=id_or_name)
 
     def _where(self, wanted: TrafficFilter) -> Where:
-        where = Where()
+        where = Where().match(wanted, *_EQUAL, **OCCURRED)
         where.add("origin = :origin", origin=wanted.origin or self.origin)
-        where.match(wanted, "verdict")
         if wanted.verdict is not None and wanted.verdict.value != "ALLOW":
             where.add("verdict <> 'ALLOW'")  # the condition of an index, which the database must find in the statement
         is_prefix = wanted.key is not None and wanted.key.startswith("svc_")
         where.add("key_prefix = :key" if is_prefix else "principal_id = :key", key=wanted.key)
-        where.match(wanted, "agent", "model", "provider", "operation", "status", "request_id")
         where.add("detections LIKE :rule ESCAPE '\\'", rule=like(wanted.rule and f'"rule":{json_text(wanted.rule)}'))
         where.add(SEARCHED, search=like(wanted.search))
-        where.match(wanted, since="occurred_at >= :since", until="occurred_at <= :until")
         return where
 
     def pending(self, tx: Transaction, *, limit: int) -> Pending:
