@@ -31,6 +31,7 @@ OF_WHO = f"WHERE {{}} AND {_IS_ACTIVE} AND last_seen_at >= :since ORDER BY posit
 # An incident stands in lists as its newest alert.
 _IS_NEWEST = "position = (SELECT MAX(position) FROM alerts AS other WHERE other.incident = alerts.incident)"
 _HAS = "incident IN (SELECT incident FROM alerts WHERE {})"
+OF_KEY = "WHERE last_seen_at > :since AND rule = :rule AND key_prefix = :key_prefix"
 OF_REQUEST = "id IN (SELECT alert_id FROM alert_sightings WHERE request_id = :request_id)"
 _OF_INCIDENT = {name: _HAS.format(f"{name} = :{name}") for name in ("severity", "rule", "agent", "assigned_to")} | {
     "key": _HAS.format("key_prefix = :key"),
@@ -95,6 +96,10 @@ class AlertRepository(PositionedTable[Alert]):
         if source is None:
             return self.count(tx, f"WHERE {_IS_ACTIVE}")
         return self.count(tx, f"WHERE {_IS_ACTIVE} AND source = :source", source=source.value)
+
+    def count_of_key(self, tx: Transaction, rule: str, key_prefix: str, *, since: int, most: int) -> int:
+        """Count the alerts of a rule and key that were seen after `since`, up to `most`."""
+        return self.count(tx, OF_KEY, most=most, rule=rule, key_prefix=key_prefix, since=since)
 
     def prune(self, tx: Transaction, *, before: int, limit: int) -> int:
         """Delete some alerts that are not active and were last seen before a time, and return how many."""

@@ -116,11 +116,6 @@ class UserRepository(AuthorityTable[User]):
         return self.count(tx, "WHERE role = :role AND disabled_at IS NULL", role=role.value)
 
 
-UNKNOWN_OF_KEY = """
-    SELECT id FROM alerts WHERE last_seen_at > :since AND rule = :rule AND key_prefix = :key_prefix LIMIT :most
-"""
-
-
 class AgentRepository(PositionedTable[AgentRecord]):
     """The agents. `decide` changes what an agent may do; `change` writes the rest, which the gateway has seen."""
 
@@ -132,11 +127,6 @@ class AgentRepository(PositionedTable[AgentRecord]):
 
     def by_name(self, tx: Transaction, folded: str) -> AgentRecord | None:
         return self.one(tx, "WHERE folded = :folded", folded=folded)
-
-    def count_unknown(self, tx: Transaction, rule: str, key_prefix: str, *, since: int, most: int) -> int:
-        """Count the unknown agents of a key by the alerts of `rule` that they raised after `since`, up to `most`."""
-        values = {"rule": rule, "key_prefix": key_prefix, "since": since, "most": most}
-        return len(tx.query(UNKNOWN_OF_KEY, values))
 
     def blocked(self, tx: Transaction) -> dict[str, str]:
         rows = tx.query("SELECT id, folded FROM agents WHERE blocked_at IS NOT NULL")
