@@ -52,21 +52,12 @@ class Counters:
 
 
 COUNTERS = tuple(field.name for field in fields(Counters))
+SUM_KEY = ("size_ms", "dimension", "origin", "bucket_at", "value")
+"""What identifies a sum. size_ms: the length of the bucket. bucket_at: its begin, a multiple of the length."""
 
 
-@dataclass(frozen=True, slots=True)
-class SumKey:
-    """The identity of a sum. size_ms: the length of the bucket. bucket_at: its begin, a multiple of the length."""
-
-    size_ms: int
-    dimension: str
-    origin: str
-    bucket_at: int
-    value: str
-
-
-def sum_up(rows: Iterable[TrafficRow]) -> dict[SumKey, Counters]:
-    """Return the sums of some rows. A request that the shield blocked is no failure."""
+def sum_up(rows: Iterable[TrafficRow]) -> list[dict[str, object]]:
+    """Return the sums of some rows: `SUM_KEY` and `COUNTERS` of each. A request that was blocked is no failure."""
     sums: dict[tuple[int, str, str, int, str], list[int]] = {}
     known: dict[str, set[str]] = {}
     for row in rows:
@@ -86,7 +77,7 @@ def sum_up(rows: Iterable[TrafficRow]) -> dict[SumKey, Counters]:
             ]
         for key in keys:
             sums[key] = [old + new for old, new in zip(sums[key], numbers, strict=True)] if key in sums else numbers
-    return {SumKey(*key): Counters(*numbers) for key, numbers in sums.items()}
+    return [dict(zip((*SUM_KEY, *COUNTERS), (*key, *numbers), strict=True)) for key, numbers in sums.items()]
 
 
 def quantile_ms(counts: Mapping[str, int], share: float) -> float | None:

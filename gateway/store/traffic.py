@@ -1,20 +1,13 @@
 """Store traffic: a row for each request, sums over the rows, and the texts of requests that a policy keeps."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from gateway.domain.local_rules import ReplayText
 from gateway.domain.paging import MAX_INTEGER
 from gateway.domain.policies import CapturedText, KeptText
 from gateway.domain.traffic import MAX_TRAFFIC_LIMIT, PRODUCTION, TrafficFilter, TrafficRow
-from gateway.domain.traffic_sums import (
-    COUNTERS,
-    FIVE_MINUTES_MS,
-    HOUR_MS,
-    Counters,
-    SumKey,
-    sum_up,
-)
+from gateway.domain.traffic_sums import COUNTERS, FIVE_MINUTES_MS, HOUR_MS, SUM_KEY, Counters, sum_up
 from gateway.shield.detections import Verdict
 from gateway.store.database import Row, Transaction, insert_into
 from gateway.store.filters import OCCURRED, Where, found_in, like, rank_of
@@ -38,11 +31,9 @@ SORTS = {
 }
 NOTE_SUMMED = insert_into("traffic_summed", ("name", "position"), key=("name",))
 ADD_SUM = f"""
-    INSERT INTO traffic_sums (size_ms, dimension, origin, bucket_at, value, {", ".join(COUNTERS)})
-    VALUES (:size_ms, :dimension, :origin, :bucket_at, :value, {", ".join(":" + name for name in COUNTERS)})
-        ON CONFLICT (size_ms, dimension, origin, bucket_at, value)
+    {insert_into("traffic_sums", (*SUM_KEY, *COUNTERS))} ON CONFLICT ({", ".join(SUM_KEY)})
         DO UPDATE SET {", ".join(f"{name} = traffic_sums.{name} + excluded.{name}" for name in COUNTERS)}
-"""  # noqa: S608
+"""
 _TOTALS = ", ".join(f"SUM({name}) AS {name}" for name in COUNTERS)
 _OF_WINDOW = """
      WHERE size_ms = :size_ms AND dimension = :dimension AND origin = :origin
@@ -88,7 +79,7 @@ class Pending:
     upto: int
     rows: int
     left: int
-    sums: Mapping[SumKey, Counters]
+    sums: Sequence[Mapping[str, object]]
 
 
 class TrafficRepository(PositionedTable[TrafficRow]):
@@ -135,8 +126,8 @@ class TrafficRepository(PositionedTable[TrafficRow]):
         """Add rows to the sums and return true, or return false when another process has added them."""
         if self.summed(tx) != pending.after:
             return False
-        for key, counters in pending.sums.items():
-            tx.execute(ADD_SUM, asdict(key) | asdict(counters))
+        for one in pending.sums:
+            tx.execute(ADD_SUM, one)
         tx.execute(NOTE_SUMMED, {"name": "traffic", "position": pending.upto})
         return True
 
