@@ -168,7 +168,8 @@ class AgentDiscovery(Service):
         """Insert and return an unknown agent, or None if there are too many."""
         at, agents = sighting.occurred_at, self.store.agents
         if principal is not None and (prefix := principal.key_prefix):
-            recent = agents.count_unknown(tx, UNKNOWN, prefix, since=at - MERGE_WITHIN_MS, most=MAX_UNKNOWN)
+            since = at - MERGE_WITHIN_MS  # each unknown agent has raised an alert
+            recent = self.store.alerts.count_of_key(tx, UNKNOWN, prefix, since=since, most=MAX_UNKNOWN)
             if recent >= MAX_UNKNOWN:
                 notify(_MANY_OF_KEY, principal.id, "")
                 return None

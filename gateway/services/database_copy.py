@@ -42,7 +42,7 @@ async def copy_database(
 ) -> Copied:
     """Copy all data. source, target: ``sqlite:/PATH`` or ``postgresql://…``. told: with each table and its rows.
 
-    Nothing of the source changes. A copy that is cut short goes on where it ended.
+    Nothing of the source changes. A copy that is cut short can be repeated.
 
     Raises:
         SetupError: an address is wrong, a gateway has the SQLite database open, the target holds other data, or the
