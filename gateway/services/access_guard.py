@@ -5,6 +5,7 @@ The list is indexed once, and again when it was changed or an entry expires.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import field
 
 from gateway.domain.access_list import AccessEntry, Decision, Rules, Subject
 from gateway.domain.hosts import linked_hosts, named_hosts
@@ -14,7 +15,7 @@ from gateway.llm.base import Leaf, LeafKind, Leaves, Prompt, Reply
 from gateway.llm.openai import OpenAiDialect
 from gateway.llm.tools import called_tools, offered_tools
 from gateway.offload import ThreadOffload
-from gateway.services.core import Core, Service
+from gateway.services.core import Service
 from gateway.services.routing import ProviderConnection
 from gateway.store.database import StoreUnavailable
 
@@ -34,12 +35,10 @@ class EntryDenied(AccessDenied):
 class AccessGuard(Service):
     """The access list as this process applies it. Every request follows authority first."""
 
-    def __init__(self, core: Core) -> None:
-        super().__init__(core)
-        self._hits: Counter[str] = Counter()
-        self._offload = ThreadOffload()
-        self._entries: Sequence[AccessEntry] = ()
-        self.rules = Rules((), 0)
+    rules: Rules = field(default=Rules((), 0), init=False)
+    _hits: Counter[str] = field(default_factory=Counter, init=False)
+    _offload: ThreadOffload = field(default_factory=ThreadOffload, init=False)
+    _entries: Sequence[AccessEntry] = field(default=(), init=False)
 
     def check_caller(self, principal: Principal, context: RequestContext) -> None:
         """Check the address and the key of a request. Raises EntryDenied."""

@@ -69,7 +69,6 @@ class Imported:
     unchanged: int
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Agents(Resource[AgentRecord]):
     """The inventory of agents. `AgentDiscovery` records what they do."""
 

@@ -6,7 +6,7 @@ timeline of the alert; further sightings are only counted.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from gateway.domain.alerts import (
@@ -46,7 +46,6 @@ TIMELINE_EVENTS = 200
 _AGENT_CHARS = 100
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Alerts(Resource[Alert]):
     """The alerts of this gateway. Nobody creates or removes one by a call."""
 

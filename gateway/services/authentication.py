@@ -46,7 +46,6 @@ class _CachedKey:
     recheck_seconds: float
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Authentication(Service):
     """Authenticates callers."""
 

@@ -72,7 +72,6 @@ class WantedOverride:
     version: int | None = None
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Budgets(Resource[Budget]):
     """The budgets of this gateway. A new one counts requests from now on; a changed one keeps what was spent."""
 

@@ -4,7 +4,7 @@ A circuit belongs to one version of a provider: a changed provider begins anew.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gateway.domain.alerts import AlertSource
 from gateway.domain.circuits import Circuit, ProviderStatus
@@ -18,7 +18,6 @@ from gateway.store.database import StoreUnavailable, Transaction
 PROVIDER_DOWN = "provider-down"
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class Circuits(Service):
     """The circuits of this process."""
 

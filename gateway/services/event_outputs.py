@@ -106,7 +106,6 @@ class Tried:
     elapsed_ms: float
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class EventOutputs(KeyedResource[EventOutput]):
     """The event outputs of this database. Their changes are no changes of authority: the generation stays.
 

@@ -6,7 +6,7 @@ of the document, so that `audit verify --evidence` finds any change of it.
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import anyio.to_thread
 
@@ -38,7 +38,6 @@ _VERIFY = (
 )
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Evidence(Service):
     """Writes the evidence of incidents."""
 

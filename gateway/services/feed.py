@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from gateway.domain.principals import Permission, Principal
 from gateway.errors import Overloaded
-from gateway.services.core import Core, Service
+from gateway.services.core import Service
 from gateway.store.feed import Item, News, news_since
 
 MOST_WATCHERS = 64
@@ -31,10 +31,8 @@ class Watcher:
 class Feed(Service):
     """The watchers of this process, and the newest rows that were sent to them."""
 
-    def __init__(self, core: Core) -> None:
-        super().__init__(core)
-        self._watchers: list[Watcher] = []
-        self._sent: News | None = None
+    _watchers: list[Watcher] = field(default_factory=list, init=False)
+    _sent: News | None = field(default=None, init=False)
 
     async def join(self, watcher: Watcher) -> None:
         """Add a watcher, which receives every item from now on. Raises Overloaded if there are too many."""

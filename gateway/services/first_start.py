@@ -43,7 +43,6 @@ class FirstCredentials:
         return f"username: {self.username}\n{password}api_key: {self.api_key}\n"
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class FirstStart(Service):
     """Makes the first credentials."""
 

@@ -48,7 +48,6 @@ class WantedPeer:
     allow_private: bool = False
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class FleetPeers(KeyedResource[Peer]):
     """The peers of this gateway."""
 

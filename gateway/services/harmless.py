@@ -56,7 +56,6 @@ class _Subject:
     accepted: tuple[RiskAcceptance, ...]
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Harmless(Service):
     """Marks requests as harmless."""
 

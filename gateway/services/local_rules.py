@@ -55,7 +55,6 @@ class RemoveRule:
     reason: Annotated[str, line(MAX_REASON_CHARS, 0)] = ""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class LocalRules(Resource[LocalRule]):
     """The stored rules. rules: those in use; None for a command that repairs what they cannot load."""
 

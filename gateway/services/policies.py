@@ -47,7 +47,6 @@ class WantedPolicy:
     version: int | None = None
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Policies(Resource[PolicyRecord]):
     """The policies of this gateway."""
 

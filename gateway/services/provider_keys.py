@@ -14,7 +14,6 @@ import re
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 import anyio
@@ -151,7 +150,6 @@ def _lies_in(path: str, folder: str) -> bool:
     return path.startswith(os.path.realpath(folder).rstrip(os.sep) + os.sep)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class KeyedResource(Resource[R]):
     """The records of one noun, each with a name and a reference to its key.
 

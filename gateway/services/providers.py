@@ -101,7 +101,6 @@ class NewProvider(ChangedProvider):
     version: None = field(default=None, metadata={"json_name": None})
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Providers(KeyedResource[Provider]):
     """The providers of this gateway. A change applies to the next prompt, in every process.
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from gateway.domain.alerts import AlertStatus
 from gateway.domain.harmless import Exemption, LetThrough, Passed, SuiteLoss
@@ -29,7 +29,6 @@ _RANK = {Verdict.ALLOW: 0, Verdict.REVIEW: 1, Verdict.BLOCK: 2}
 Exceptions = Mapping[Exemption, Sequence[RiskAcceptance]]
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Replay(Service):
     """Judges anew what was found before."""
 

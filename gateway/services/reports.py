@@ -79,7 +79,6 @@ class MadeReport:
     document: str
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Reports(Resource[Report]):
     """The reports of this database. The edges check who may read reports, this class who may read each type."""
 

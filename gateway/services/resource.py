@@ -6,7 +6,7 @@ one. The transaction that writes a record also appends its audit event. A change
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
@@ -36,7 +36,6 @@ R = TypeVar("R", bound=Kept)
 T = TypeVar("T")
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Resource(Service, Generic[R]):
     """The records of one noun. The edges check who may manage them.
 

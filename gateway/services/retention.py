@@ -33,7 +33,6 @@ class Days:
     audit: int
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Retention(Service):
     """Prunes the database of this gateway. days: reads the retention in effect."""
 

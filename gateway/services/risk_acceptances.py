@@ -82,7 +82,6 @@ class ChangedAcceptance:
     version: int | None = None
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class RiskAcceptances(Resource[RiskAcceptance]):
     """The risk acceptances of this gateway."""
 

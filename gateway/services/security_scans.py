@@ -49,7 +49,6 @@ class NewSecurityScan:
     paths: Annotated[tuple[_Path, ...], Bounds(0, 50)] = ()
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class SecurityScans(Resource[SecurityScan]):
     """The security scans of this database. The edges check who may run one. scan_paths: the allowed folders."""
 

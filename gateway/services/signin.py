@@ -29,7 +29,6 @@ class NewSession:
     signed_in: SignedIn
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class SignIn(Service):
     """The sessions of this gateway."""
 

@@ -75,7 +75,6 @@ class PostureView(PostureReport):
     history: tuple[PosturePoint, ...]
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class TrustAudits(Resource[TrustAudit]):
     """The trust audits of this database, and its scores: posture (the configuration) and threat (the events).
 

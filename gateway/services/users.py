@@ -1,6 +1,6 @@
 """The people who may sign in. Nobody can grant more than they hold, and one admin always remains."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gateway.domain.principals import ROLE_PERMISSIONS, Principal, RequestContext, Role
 from gateway.domain.users import ChangedUser, NewUser, User, check_new_password
@@ -12,7 +12,6 @@ from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Users(Resource[User]):
     """The users of this gateway."""
 
