@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from gateway.domain.alerts import AlertSource
 from gateway.domain.principals import Principal, RequestContext
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, RateLimited
 from gateway.services.alerts import Alerts
 from gateway.services.core import Service
 from gateway.shield.detections import Severity
@@ -89,13 +89,19 @@ class Refusals(Service):
         error: GatewayError,
         context: RequestContext | None,
         *,
-        action: str,
-        resource_type: str,
+        action: str = "",
+        resource_type: str = "",
         principal: Principal | None = None,
         key_prefix: str | None = None,
         details: Mapping[str, object] | None = None,
     ) -> GatewayError:
-        """Record or count a refusal, and return its error for the caller to raise."""
+        """Record or count a refusal, and return its error for the caller to raise.
+
+        action, resource_type: by default those of a refused key, or of a user's session.
+        """
+        is_of_key = principal is None or principal.kind == "key"
+        refused = RATE_EXCEEDED if isinstance(error, RateLimited) else KEY_REFUSED if is_of_key else SESSION_REFUSED
+        action, resource_type = action or refused, resource_type or ("api_key" if is_of_key else "session")
         prefix = principal.key_prefix if principal else key_prefix
         kind = _Kind(action, error.code, context.ip if context else None, prefix)
         if not self._is_first(kind, context.request_id if context else None):
