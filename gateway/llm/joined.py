@@ -138,22 +138,7 @@ def message_ends(joined: JoinedText) -> Sequence[int]:
 
 def join(leaves: Sequence[Leaf]) -> JoinedText:
     """Join leaves with line breaks, and append the seams of neighbouring content leaves."""
-    texts: list[str] = []
-    before: Leaf | None = None
-    has_seams = False
-    for leaf in leaves:
-        texts.append(leaf.text)
-        if leaf.kind is _CONTENT:
-            if before is not None and not has_seams:
-                has_seams = _may_hide(before, leaf)
-            before = leaf
-    text = "\n".join(texts)
-    if not has_seams:
-        return JoinedText(text, leaves)
-    return _with_seams(text, leaves, _runs([leaf for leaf in leaves if leaf.kind is _CONTENT]))
-
-
-def _with_seams(text: str, leaves: Sequence[Leaf], runs: Sequence[Sequence[Leaf]]) -> JoinedText:
+    text = "\n".join(leaf.text for leaf in leaves)
     parts = [text, "\n"]
     seams: list[tuple[int, Leaf, int]] = []
     length = len(text) + 1
@@ -182,7 +167,7 @@ def _with_seams(text: str, leaves: Sequence[Leaf], runs: Sequence[Sequence[Leaf]
             if not is_last:
                 add(leaf, tail, size, "")
 
-    for run in runs:
+    for run in _runs([leaf for leaf in leaves if leaf.kind is _CONTENT]):
         glue(run)
         if len(run) > 2:  # a match must be found as well when a third text stands glued before it
             for first, second in pairwise(run):
