@@ -305,7 +305,7 @@ class Alerts(Resource[Alert]):
             "after": self._shown(after),
             "details": {"note": note} if note else None,
         }
-        self._append(tx, action, principal, context, id=after.id, **shown)
+        self.audit.append_change(tx, f"alert_{action}", principal, context, "alert", after.id, **shown)
 
     def _shown(self, record: Alert) -> dict[str, object]:
         shown = {

@@ -151,9 +151,9 @@ class EventOutputs(KeyedResource[EventOutput]):
 
         def work(tx: AuthorityTransaction) -> EventOutput:
             audit, alert = self.store.audit.newest_position(tx), self.store.alerts.newest_position(tx)
-            return self._insert(tx, principal, context, replace(record, audit_position=audit, alert_position=alert))
+            return self._insert(tx, replace(record, audit_position=audit, alert_position=alert))
 
-        return CreatedOutput(await self._commit_with_key(work, record.secret, new.secret), made)
+        return CreatedOutput(await self._commit_with_key(principal, context, work, record.secret, new.secret), made)
 
     async def change(
         self, principal: Principal, name: str, changes: ChangedOutput, context: RequestContext
@@ -172,10 +172,10 @@ class EventOutputs(KeyedResource[EventOutput]):
                     raise Conflict(reason, param="target")
                 return self._patched(before, changes, reference)
 
-            return self._update(tx, principal, context, name, changes.version, changed)
+            return self._update(tx, name, changes.version, changed)
 
         key = None if changes.secret is None or changes.secret.startswith(_REFERENCES) else changes.secret
-        return await self._commit_with_key(work, reference, key)
+        return await self._commit_with_key(principal, context, work, reference, key)
 
     async def test(self, principal: Principal, name: str, context: RequestContext) -> Tried:
         """Send one test event past the queue and the filters. Raises NotFound or AuditUnavailable: nothing was sent."""
@@ -183,7 +183,7 @@ class EventOutputs(KeyedResource[EventOutput]):
         now_at = self.clock.now_at()
         data = {"message": "A test of this event output.", "output": output.name, "sent_by": principal.name}
         event = OutEvent(self.ids.new("evt"), "test", EventSeverity.INFO, now_at, data)
-        await self.audit.commit(lambda tx: self._append(tx, "tested", principal, context, id=output.id))
+        await self.audit.commit_authority(principal, context, lambda tx: self._append(tx, "tested", output.id))
         started_seconds = self.clock.monotonic_seconds()
         reason = None
         try:

@@ -96,7 +96,7 @@ class FirstStart(Service):
             self.audit.append_change(tx, "user_created", who, context, "user", user.id, after=after)
             return first
 
-        return await self.audit.commit_authority(work)
+        return await self.audit.commit_authority(who, context, work)
 
     async def _left_over(self, folder: str) -> FirstCredentials | None:
         """Return credentials that an earlier start committed but did not publish; remove those it did not commit."""

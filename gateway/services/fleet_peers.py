@@ -73,19 +73,19 @@ class FleetPeers(KeyedResource[Peer]):
         for address in await self.resolve(url):
             _checked_url(check_host, address, new)
         peer_id, name = self.ids.new("peer"), new.name.strip()
+        reference = reference or f"{STORED}{peer_id}"
         peer = Peer(
             id=peer_id,
             name=name,
             folded=name.casefold(),
             url=url,
-            key_reference=reference or f"{STORED}{peer_id}",
+            key_reference=reference,
             allow_private=new.allow_private,
             created_at=self.clock.now_at(),
             created_by=principal.name,
         )
-        return await self._ask(
-            await self._commit_with_key(lambda tx: self._insert(tx, principal, context, peer), peer.key_reference, key)
-        )
+        made = await self._commit_with_key(principal, context, lambda tx: self._insert(tx, peer), reference, key)
+        return await self._ask(made)
 
     def _namesake(self, tx: Transaction, record: Peer) -> Peer | None:
         return next((one for one in self.store.peers.all(tx) if one.folded == record.folded), None)

@@ -148,7 +148,7 @@ class Harmless(Service):
             self._append(tx, principal, context, wanted, active, marked, rules)
             return marked
 
-        return await self.audit.commit_authority(work)
+        return await self.audit.commit_authority(principal, context, work)
 
     def _closed(self, alert: Alert, row: TrafficRow, principal: Principal, note: str) -> Alert:
         """Return an alert as a false positive that counts only the texts of this request from now on."""

@@ -41,7 +41,7 @@ class Keys(Resource[KeyRecord]):
             AuditUnavailable: the key was not created.
         """
         key, insert = self.prepare(principal, new, context)
-        return CreatedKey(key=key, record=await self.audit.commit_authority(insert))
+        return CreatedKey(key=key, record=await self.audit.commit_authority(principal, context, insert))
 
     def prepare(
         self, principal: Principal, new: NewKey, context: RequestContext
@@ -66,7 +66,7 @@ class Keys(Resource[KeyRecord]):
                 policy=policy,
                 models=_distinct(new.models),
             )
-            return self._insert(tx, principal, context, record)
+            return self._insert(tx, record)
 
         return key, work
 
@@ -112,10 +112,10 @@ class Keys(Resource[KeyRecord]):
             self.store.keys.revoke(tx, old.id, now_at=now_at, revoked_at=revoked_at)
             after = {"rotated_to": record.id, "revoked_at": revoked_at}
             details = {"name": old.name, "prefix": old.prefix, "new_prefix": record.prefix}
-            self._append(tx, "rotated", principal, context, id=old.id, after=after, details=details)
+            self._append(tx, "rotated", old.id, after=after, details=details)
             return CreatedKey(key=key, record=record)
 
-        return await self.audit.commit_authority(work)
+        return await self.audit.commit_authority(principal, context, work)
 
     async def revoke(self, principal: Principal, name: str, context: RequestContext) -> KeyRecord:
         """Revoke a key and return its record. Every process on this database refuses it at once.
@@ -132,14 +132,12 @@ class Keys(Resource[KeyRecord]):
                 raise Conflict(f"The key {record.id} is revoked already.")
             shown = {"before": {"status": record.status(now_at)}, "after": {"status": "revoked"}}
             details = {"name": record.name, "prefix": record.prefix}
-            self._append(tx, "revoked", principal, context, id=record.id, details=details, **shown)
+            self._append(tx, "revoked", record.id, details=details, **shown)
             return self.find(tx, record.id)
 
-        return await self.audit.commit_authority(work)
+        return await self.audit.commit_authority(principal, context, work)
 
-    def _changed(
-        self, tx: AuthorityTransaction, principal: Principal, before: KeyRecord, changes: ChangedKey
-    ) -> KeyRecord:
+    def _changed(self, tx: AuthorityTransaction, before: KeyRecord, changes: ChangedKey) -> KeyRecord:
         now_at = self.clock.now_at()
         if changes.expires_at != KEEP_AT:
             check_future(changes.expires_at, now_at)
@@ -154,8 +152,8 @@ class Keys(Resource[KeyRecord]):
             policy=before.policy if changes.policy == KEEP_TEXT else self._policy(tx, changes.policy),
             models=before.models if changes.models is None else _distinct(changes.models),
         )
-        _check_policy(principal, before.policy, after.policy)
-        _check_grant(principal, [scope for scope in after.scopes if scope not in before.scopes])
+        _check_policy(tx.principal, before.policy, after.policy)
+        _check_grant(tx.principal, [scope for scope in after.scopes if scope not in before.scopes])
         return after
 
     def _record(self, principal: Principal, key: str, **fields: Any) -> KeyRecord:

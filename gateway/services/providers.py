@@ -138,7 +138,7 @@ class Providers(KeyedResource[Provider]):
         await self._check_addresses(record)
 
         return await self._commit_with_key(
-            lambda tx: self._insert(tx, principal, context, record), record.key_reference, key
+            principal, context, lambda tx: self._insert(tx, record), record.key_reference, key
         )
 
     async def change(
@@ -164,7 +164,9 @@ class Providers(KeyedResource[Provider]):
 
         # The version is that of the record that was checked, so that no other change in between is lost.
         return await self._commit_with_key(
-            lambda tx: self._update(tx, principal, context, known.id, known.version, lambda before: after),
+            principal,
+            context,
+            lambda tx: self._update(tx, known.id, known.version, lambda before: after),
             after.key_reference,
             key,
         )
@@ -174,8 +176,8 @@ class Providers(KeyedResource[Provider]):
     ) -> None:
         """Record a test of a provider. error: why it failed, or None. Raises AuditUnavailable."""
         details = {"ok": error is None, "error": error}
-        await self.audit.commit(
-            lambda tx: self._append(tx, "tested", principal, context, id=provider.id, details=details)
+        await self.audit.commit_authority(
+            principal, context, lambda tx: self._append(tx, "tested", provider.id, details=details)
         )
 
     def _lookup(self, tx: Transaction, name: str) -> Provider | None:

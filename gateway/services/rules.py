@@ -236,7 +236,7 @@ class Rules(Service):
             details = {"reason": reason} if reason else None
             self.audit.append_change(tx, "rule_changed", principal, context, "rule", rule.id, **shown, details=details)
 
-        await self.audit.commit_authority(work)
+        await self.audit.commit_authority(principal, context, work)
         return await self.show(rule.id)
 
 

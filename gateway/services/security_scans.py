@@ -84,7 +84,9 @@ class SecurityScans(Resource[SecurityScan]):
 
         def work(tx: Transaction) -> SecurityScan:
             self.store.security_scans.insert(tx, scan)
-            self._append(tx, "run", principal, context, id=scan.id, details=details)
+            self.audit.append_change(
+                tx, "security_scan_run", principal, context, "security_scan", scan.id, details=details
+            )
             return scan
 
         return await self.audit.commit(work)

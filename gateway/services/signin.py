@@ -121,7 +121,7 @@ class SignIn(Service):
                 self.audit.append_change(tx, "user_password_changed", who, context, "user", user.id, source=_SOURCE)
                 return ended
 
-            return await self.audit.commit_authority(work)
+            return await self.audit.commit_authority(user.principal(), context, work)
 
     async def page(self, wanted: SessionFilter) -> Page[SignedIn]:
         now_at = self.clock.now_at()

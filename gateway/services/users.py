@@ -38,7 +38,7 @@ class Users(Resource[User]):
             disabled_at=None,
         )
 
-        return await self.audit.commit_authority(lambda tx: self._insert(tx, principal, context, user))
+        return await self.audit.commit_authority(principal, context, lambda tx: self._insert(tx, user))
 
     async def change(self, principal: Principal, name: str, changes: ChangedUser, context: RequestContext) -> User:
         """Change the role or password of a user, or disable or enable the user. Raises what `Resource.change` raises.
@@ -69,7 +69,7 @@ class Users(Resource[User]):
             return after
 
         return await self.audit.commit_authority(
-            lambda tx: self._update(tx, principal, context, user.id, changes.version, changed)
+            principal, context, lambda tx: self._update(tx, user.id, changes.version, changed)
         )
 
     def _lookup(self, tx: Transaction, name: str) -> User | None:
