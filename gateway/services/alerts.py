@@ -300,11 +300,8 @@ class Alerts(Resource[Alert]):
         note: str | None,
     ) -> None:
         """Append the audit event of a change. principal: None for the gateway itself."""
-        shown = {
-            "before": self._shown(before),
-            "after": self._shown(after),
-            "details": {"note": note} if note else None,
-        }
+        details = {"note": note} if note else None
+        shown = {"before": self._shown(before), "after": self._shown(after), "details": details}
         self.audit.append_change(tx, f"alert_{action}", principal, context, "alert", after.id, **shown)
 
     def _shown(self, record: Alert) -> dict[str, object]:

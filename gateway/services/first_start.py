@@ -68,7 +68,6 @@ class FirstStart(Service):
             _refuse_other(folder)
         who = local("first-start")
         context = RequestContext(request_id=self.ids.new("req"))
-        key, insert_key = self.keys.prepare(who, key_records.NewKey(name="first key", scopes=tuple(Scope)), context)
         salt, password = self.ids.random_bytes(SALT_BYTES), None
         if password_file is not None:
             password_hash = passwords.hash_password(_read_password(password_file), salt)
@@ -87,10 +86,10 @@ class FirstStart(Service):
                 created_at=self.clock.now_at(),
                 disabled_at=None,
             )
-            first = FirstCredentials(user.username, password, key)
+            key = self.keys.issue(tx, key_records.NewKey(name="first key", scopes=tuple(Scope)))
+            first = FirstCredentials(user.username, password, key.key)
             if folder is not None:
                 _reserve(folder, first)  # under the lock of the database, so that one process at a time writes it
-            insert_key(tx)
             self.store.users.insert(tx, user)
             after = {"username": user.username, "role": user.role.value}
             self.audit.append_change(tx, "user_created", who, context, "user", user.id, after=after)
