@@ -59,12 +59,8 @@ class JoinedText:
         """
         if not result.detections:
             return result
-        pieces: list[tuple[int, Leaf, int]] = []
-        begin = 0
-        for leaf in self.leaves:
-            pieces.append((begin, leaf, 0))
-            begin += len(leaf.text) + 1
-        pieces += self.seams
+        begins = accumulate((len(leaf.text) + 1 for leaf in self.leaves), initial=0)
+        pieces = [*((begin, leaf, 0) for begin, leaf in zip(begins, self.leaves, strict=False)), *self.seams]
         digests: dict[int, str] = {}
         found = [one for detection in result.detections for one in _in_leaves(detection, pieces, digests, seal)]
         return replace(result, detections=tuple(sorted(found, key=lambda one: -one.score)))
