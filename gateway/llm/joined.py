@@ -61,14 +61,11 @@ class JoinedText:
             return result
         begins = accumulate((len(leaf.text) + 1 for leaf in self.leaves), initial=0)
         pieces = [*((begin, leaf, 0) for begin, leaf in zip(begins, self.leaves, strict=False)), *self.seams]
-        digests: dict[int, str] = {}
-        found = [one for detection in result.detections for one in _in_leaves(detection, pieces, digests, seal)]
+        found = [one for detection in result.detections for one in _in_leaves(detection, pieces, seal)]
         return replace(result, detections=tuple(sorted(found, key=lambda one: -one.score)))
 
 
-def _in_leaves(
-    found: Detection, pieces: Sequence[tuple[int, Leaf, int]], digests: dict[int, str], seal: Seal
-) -> Iterable[Detection]:
+def _in_leaves(found: Detection, pieces: Sequence[tuple[int, Leaf, int]], seal: Seal) -> Iterable[Detection]:
     """Yield a detection as it stands in each leaf, first in that of the match it is reported at.
 
     That of the attack model stands in one leaf, the one that has most of its words.
@@ -95,8 +92,6 @@ def _in_leaves(
         most = max(leaves, key=lambda key: len(spans[key]))
         leaves = {most: leaves[most]}
     for number, (key, leaf) in enumerate(leaves.items(), 1):
-        if key not in digests:
-            digests[key] = digest_of(leaf.text)
         start, end = spans[key][0]
         is_last = number == MOST_LEAVES < len(leaves)
         yield replace(
@@ -108,7 +103,7 @@ def _in_leaves(
             score=found.score if number == 1 else 0,
             count=len(spans[key]) if found.spans else found.count,
             spans=tuple(spans[key]) if len(spans[key]) > 1 else (),
-            sha256=digests[key],
+            sha256=digest_of(leaf.text),
             chars=len(leaf.text),
             secret=seal(leaf.text[start:end]) if found.category in MASKED_CATEGORIES and start < end else "",
             is_spread=found.is_spread or stands_elsewhere or is_last or any(leaf_id == key for leaf_id, _ in spread),

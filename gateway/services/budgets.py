@@ -145,11 +145,10 @@ class Budgets(Resource[Budget]):
             reason, by = wanted.reason.strip(), principal.name
             return replace(before, override=Override(amount=amount, until_at=wanted.until_at, reason=reason, by=by))
 
-        def work(tx: AuthorityTransaction) -> Standing:
-            version, action = (wanted.version, "overridden") if wanted else (None, "override_ended")
-            return self._result(tx, self._update(tx, name, version, changed, action=action))
-
-        return await self.audit.commit_authority(principal, context, work)
+        version, action = (wanted.version, "overridden") if wanted else (None, "override_ended")
+        return await self.audit.commit_authority(
+            principal, context, lambda tx: self._result(tx, self._update(tx, name, version, changed, action))
+        )
 
     async def remove(self, principal: Principal, name: str, context: RequestContext) -> Standing:
         """Remove a budget with its counts, and return its last state. Raises as `Resource.remove`."""

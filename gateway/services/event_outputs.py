@@ -4,6 +4,7 @@ import base64
 import os
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated
 
 from gateway.domain.addresses import BASE_URL_PROMISE, MAX_URL_CHARS, address_check, check_host, read_base_url
@@ -165,17 +166,15 @@ class EventOutputs(KeyedResource[EventOutput]):
         check(changes)
         reference = f"{STORED}{self.ids.new('key')}"
 
-        def work(tx: AuthorityTransaction) -> EventOutput:
-            def changed(before: EventOutput) -> EventOutput:
-                if changes.target is not None and kind_of_target(changes.target) is not before.kind:
-                    reason = f"target does not fit an output of the kind {before.kind.value}."
-                    raise Conflict(reason, param="target")
-                return self._patched(before, changes, reference)
-
-            return self._update(tx, name, changes.version, changed)
+        def changed(before: EventOutput) -> EventOutput:
+            if changes.target is not None and kind_of_target(changes.target) is not before.kind:
+                reason = f"target does not fit an output of the kind {before.kind.value}."
+                raise Conflict(reason, param="target")
+            return self._patched(before, changes, reference)
 
         key = None if changes.secret is None or changes.secret.startswith(_REFERENCES) else changes.secret
-        return await self._commit_with_key(principal, context, work, reference, key)
+        update = partial(self._update, name=name, version=changes.version, change=changed)
+        return await self._commit_with_key(principal, context, update, reference, key)
 
     async def test(self, principal: Principal, name: str, context: RequestContext) -> Tried:
         """Send one test event past the queue and the filters. Raises NotFound or AuditUnavailable: nothing was sent."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated, TypeVar
 
 import anyio
@@ -60,6 +61,7 @@ class FleetPeers(KeyedResource[Peer]):
     reader: JsonReader
     resolve: Resolve
     keys: ProviderKeys
+    _limiter: anyio.CapacityLimiter = field(default_factory=partial(anyio.CapacityLimiter, _AT_ONCE), init=False)
 
     async def create(self, principal: Principal, new: WantedPeer, context: RequestContext) -> Peer:
         """Create a peer and ask it once. Raises what `Resource.create` raises.
@@ -101,19 +103,13 @@ class FleetPeers(KeyedResource[Peer]):
 
     async def ask_all(self) -> None:
         """Ask every peer, a few at a time, and store their answers."""
-        peers = await self.list()
-        limiter = anyio.CapacityLimiter(_AT_ONCE)
-
-        async def ask(peer: Peer) -> None:
-            async with limiter:
-                await self._ask(peer)
-
         async with anyio.create_task_group() as group:
-            for peer in peers:
-                group.start_soon(ask, peer)
+            for peer in await self.list():
+                group.start_soon(self._ask, peer)
 
     async def _ask(self, peer: Peer) -> Peer:
-        after = await self._answered(peer)
+        async with self._limiter:
+            after = await self._answered(peer)
 
         def work(tx: Transaction) -> None:
             if self.store.peers.change(tx, after):
