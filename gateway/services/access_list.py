@@ -73,18 +73,15 @@ class AccessList(Resource[AccessEntry]):
     audited = ("value", "scope", "reason", "expires_at")
 
     def _made(self, tx: AuthorityTransaction, new: WantedEntry) -> AccessEntry:
-        now_at = self.clock.now_at()
-        check_future(new.expires_at, now_at)
+        check_future(new.expires_at, self.clock.now_at())
         wanted = self._read(tx, new.entry_type, new.value, new.scope)
         entry = AccessEntry(
-            id=self.ids.new("acl"),
+            **self._born("acl", tx.principal),
             list_name=new.list_name,
             entry_type=new.entry_type,
             value=wanted["value"],
             scope=wanted["scope"],
             reason=(new.reason or "").strip() or None,
-            created_at=now_at,
-            created_by=tx.principal.name,
             expires_at=new.expires_at,
         )
         self._check_change(tx, None, entry, force=new.force)

@@ -179,17 +179,9 @@ class Agents(Resource[AgentRecord]):
         name = clean_name(wanted.name or "")
         if not name:
             raise InvalidRequest("name is missing.", param="name")
-        now_at = self.clock.now_at()
-        blank = AgentRecord(
-            id=self.ids.new("agt"),
-            name=name,
-            folded=fold_name(name),
-            source=source,
-            origin=self.store.traffic.origin,
-            created_at=now_at,
-            created_by=principal.name,
-        )
-        return _with(blank, wanted, now_at)
+        born, origin = self._born("agt", principal), self.store.traffic.origin
+        blank = AgentRecord(**born, name=name, folded=fold_name(name), source=source, origin=origin)
+        return _with(blank, wanted, blank.created_at)
 
     def _insert(self, tx: AuthorityTransaction, record: AgentRecord, *, action: str = "created") -> AgentRecord:
         record = super()._insert(tx, record, action=action)

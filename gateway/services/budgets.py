@@ -99,7 +99,7 @@ class Budgets(Resource[Budget]):
         if new.scope is BudgetScope.KEY:
             value = find_key(self.store, tx, value or "", param="scope_value").id
         return Budget(
-            id=self.ids.new("bud"),
+            **self._born("bud", tx.principal),
             name=new.name.strip(),
             scope=new.scope,
             scope_value=value,
@@ -108,8 +108,6 @@ class Budgets(Resource[Budget]):
             window=new.window,
             soft_pct=new.soft_pct,
             action=new.action,
-            created_at=self.clock.now_at(),
-            created_by=tx.principal.name,
         )
 
     def _changed(self, tx: AuthorityTransaction, before: Budget, changes: ChangedBudget) -> Budget:

@@ -139,14 +139,7 @@ class EventOutputs(KeyedResource[EventOutput]):
         if new.kind is OutputKind.WEBHOOK and new.secret is None:
             made = SECRET_PREFIX + base64.b64encode(self.ids.random_bytes(SECRET_BYTES)).decode()
             new = replace(new, secret=made)
-        blank = EventOutput(
-            id=self.ids.new("out"),
-            name="",
-            kind=new.kind,
-            target="",
-            created_at=self.clock.now_at(),
-            created_by=principal.name,
-        )
+        blank = EventOutput(**self._born("out", principal), name="", kind=new.kind, target="")
         reference = f"{STORED}{self.ids.new('key')}"
         record = self._patched(blank, new, reference)
 

@@ -17,7 +17,7 @@ from gateway.services.provider_keys import read_regular
 from gateway.settings import named
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
-from gateway.store.filelock import sync
+from gateway.store.filelock import private, sync
 
 USERNAME = "admin"
 FILE = "first-credentials.txt"
@@ -162,11 +162,9 @@ def _reserve(folder: str, first: FirstCredentials) -> None:
     path = os.path.join(folder, RESERVED)
     try:
         discard(folder)  # of a start that was cut off before its commit
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        with open(path, "x", encoding="utf-8", opener=private) as file:
             file.write(first.lines())
-            file.flush()
-            os.fsync(descriptor)
+        sync(path)
         sync(folder)
     except OSError as error:
         raise SetupError(

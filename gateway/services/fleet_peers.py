@@ -74,17 +74,15 @@ class FleetPeers(KeyedResource[Peer]):
         self.keys.check(reference, param="api_key")
         for address in await self.resolve(url):
             _checked_url(check_host, address, new)
-        peer_id, name = self.ids.new("peer"), new.name.strip()
-        reference = reference or f"{STORED}{peer_id}"
+        born, name = self._born("peer", principal), new.name.strip()
+        reference = reference or f"{STORED}{born['id']}"
         peer = Peer(
-            id=peer_id,
+            **born,
             name=name,
             folded=name.casefold(),
             url=url,
             key_reference=reference,
             allow_private=new.allow_private,
-            created_at=self.clock.now_at(),
-            created_by=principal.name,
         )
         made = await self._commit_with_key(principal, context, lambda tx: self._insert(tx, peer), reference, key)
         return await self._ask(made)

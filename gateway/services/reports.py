@@ -198,14 +198,8 @@ class ReportSchedules(Resource[ReportSchedule]):
 
     def _made(self, tx: AuthorityTransaction, new: NewSchedule) -> ReportSchedule:
         _check_may_see(tx.principal, new.type)
-        now_at = self.clock.now_at()
-        return ReportSchedule(
-            **asdict(new),
-            id=self.ids.new("rsc"),
-            next_at=now_at + EVERY_MS[new.every],
-            created_at=now_at,
-            created_by=tx.principal.name,
-        )
+        born = self._born("rsc", tx.principal)
+        return ReportSchedule(**asdict(new), **born, next_at=born["created_at"] + EVERY_MS[new.every])
 
     def _changed(self, tx: AuthorityTransaction, before: ReportSchedule, changes: ChangedSchedule) -> ReportSchedule:
         after = patched(before, changes)

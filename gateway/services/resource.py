@@ -188,6 +188,10 @@ class Resource(Service, Generic[R]):
         self._append(tx, "removed", record.id, before=self._shown(record))
         return record
 
+    def _born(self, prefix: str, principal: Principal) -> dict[str, Any]:
+        """Return the fields of a new record that name it, and say who made it and when. prefix: of its id."""
+        return {"id": self.ids.new(prefix), "created_at": self.clock.now_at(), "created_by": principal.name}
+
     def _append(self, tx: AuthorityTransaction, action: str, id: str, **what: Any) -> None:
         kind = self.resource_type
         self.audit.append_change(tx, f"{kind}_{action}", tx.principal, tx.context, kind, id, **what)
