@@ -4,7 +4,7 @@ A circuit belongs to one version of a record: a changed one begins anew.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from gateway.domain.alerts import AlertSource
@@ -34,7 +34,6 @@ class Server(Protocol):
     def version(self) -> int: ...
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class Circuits(Service):
     """The circuits of this process. source: of the alerts, and what each server is."""
 

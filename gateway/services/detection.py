@@ -58,7 +58,6 @@ class _Window:
     question: Question
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class DetectorCalls(Service):
     """The way to the detectors, for chats, scans and the validation suite."""
 

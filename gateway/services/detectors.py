@@ -136,7 +136,6 @@ class DetectorTestResult:
     status: ProviderStatus
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Detectors(Endpoints[Detector]):
     """The detectors of this gateway. A change applies to the next text, in every process."""
 
@@ -150,8 +149,7 @@ class Detectors(Endpoints[Detector]):
     calls: DetectorCalls
 
     def _blank(self, principal: Principal, new: NewDetector) -> Detector:
-        now_at = self.clock.now_at()
-        return Detector(id=self.ids.new("det"), name="", kind=new.kind, created_at=now_at, created_by=principal.name)
+        return Detector(**self._born("det", principal), name="", kind=new.kind)
 
     def _check_together(self, record: Detector) -> None:
         missing = next((name for name in NEEDED.get(record.kind, ()) if not getattr(record, name)), None)

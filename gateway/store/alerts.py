@@ -28,6 +28,10 @@ MAX_SIGHTINGS = 10_000
 ADD_SIGHTING = insert_into("alert_sightings", ("alert_id", "slot", "request_id"), key=("alert_id", "slot"))
 # The newest active alert of somebody, if it was seen lately.
 OF_WHO = f"WHERE {{}} AND {_IS_ACTIVE} AND last_seen_at >= :since ORDER BY position DESC LIMIT 1"
+NAMED_OF_KEY = """
+    WHERE last_seen_at > :since AND first_seen_at > :since AND key_prefix = :key_prefix
+      AND agent IS NOT NULL AND source = 'shield'
+"""
 # An incident stands in lists as its newest alert.
 _IS_NEWEST = "position = (SELECT MAX(position) FROM alerts AS other WHERE other.incident = alerts.incident)"
 _HAS = "incident IN (SELECT incident FROM alerts WHERE {})"
@@ -69,6 +73,10 @@ class AlertRepository(PositionedTable[Alert]):
         who = {"key_prefix": alert.key_prefix, "agent": alert.agent}
         is_same = " AND ".join(f"{name} IS NULL" if who[name] is None else f"{name} = :{name}" for name in who)
         return self.one(tx, OF_WHO.format(is_same), since=since_at, **who)
+
+    def count_named(self, tx: Transaction, key_prefix: str, *, since: int, most: int) -> int:
+        """Count the alerts of scans that name an agent of a key and were raised after `since`, up to `most`."""
+        return self.count(tx, NAMED_OF_KEY, most=most, key_prefix=key_prefix, since=since)
 
     def incidents(self, tx: Transaction, wanted: IncidentFilter) -> Page[Alert]:
         """Return a page of incidents, each as its newest alert. A filter matches if any of its alerts does."""

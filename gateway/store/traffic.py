@@ -115,6 +115,12 @@ class TrafficRepository(PositionedTable[TrafficRow]):
         where.add(SEARCHED, search=like(wanted.search))
         return where
 
+    def newest(self, tx: Transaction, wanted: TrafficFilter, *, limit: int) -> tuple[TrafficRow, ...]:
+        """Return the newest rows that a filter matches."""
+        where = self._where(wanted)
+        rest = f"{where.sql()} ORDER BY occurred_at DESC, position DESC LIMIT :limit"
+        return self.many(tx, rest, **where.params, limit=limit)
+
     def pending(self, tx: Transaction, *, limit: int) -> Pending:
         """Return the oldest rows that are not in the sums yet, added up."""
         after = self.summed(tx)
