@@ -125,7 +125,7 @@ export function table({ label, columns, rows, path, values = () => ({}), context
   /** Save all rows that the filters leave, with every field that the gateway states. */
   async function saveAll() {
     const list = path ? await api.all(path, { ...values(), sort: by, limit: 100 }, context?.signal, MOST_SAVED) : inOrder();
-    save(`${label.split(",")[0].toLowerCase().replaceAll(" ", "-")}.csv`, csv(list), "text/csv");
+    save(`${label.toLowerCase().replaceAll(" ", "-")}.csv`, csv(list), "text/csv");
     toast(path && list.length >= MOST_SAVED && (total === null || total > list.length) ? `Saved the first ${number(list.length)} rows. Set more filters to save the others.` : `Saved ${number(list.length)} ${list.length === 1 ? "row" : "rows"}.`);
   }
 

@@ -30,6 +30,14 @@ ADD_SIGHTING = insert_into("alert_sightings", ("alert_id", "slot", "request_id")
 OF_WHO = f"WHERE {{}} AND {_IS_ACTIVE} AND last_seen_at >= :since ORDER BY position DESC LIMIT 1"
 # An incident stands in lists as its newest alert.
 _IS_NEWEST = "position = (SELECT MAX(position) FROM alerts AS other WHERE other.incident = alerts.incident)"
+_OF_ALL = "(SELECT {}({}) FROM alerts AS other WHERE other.incident = alerts.incident)"
+INCIDENT_SORTS = {
+    "first_seen": _OF_ALL.format("MIN", "first_seen_at"),
+    "last_seen": _OF_ALL.format("MAX", "last_seen_at"),
+    # The worst alert is that of the active ones, where there are any.
+    "severity": _OF_ALL.format("MAX", f"{SORTS['severity']} + CASE WHEN {_IS_ACTIVE} THEN 10 ELSE 0 END") + " % 10",
+    "requests": f"CAST({_OF_ALL.format('SUM', 'count')} AS BIGINT)",
+}
 _HAS = "incident IN (SELECT incident FROM alerts WHERE {})"
 OF_REQUEST = "id IN (SELECT alert_id FROM alert_sightings WHERE request_id = :request_id)"
 
@@ -83,7 +91,7 @@ class AlertRepository(PositionedTable[Alert]):
         where.add(_HAS.format(OF_REQUEST), request_id=wanted.request_id)
         where.add("last_seen_at >= :since", since=wanted.since)
         where.add(_HAS.format("first_seen_at <= :until"), until=wanted.until)
-        return self.page(tx, wanted, where)
+        return self.page(tx, wanted, where, INCIDENT_SORTS)
 
     def of_incident(self, tx: Transaction, incident: str) -> tuple[Alert, ...]:
         """Return the alerts of an incident, the oldest first."""

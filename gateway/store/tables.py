@@ -15,12 +15,13 @@ from gateway.domain.prices import Price
 from gateway.domain.principals import Role
 from gateway.domain.providers import Provider
 from gateway.domain.reports import KEPT_REPORTS, MAX_REPORTS, Report, ReportSchedule
-from gateway.domain.risk_acceptances import MAX_ACCEPTANCE_LIMIT, RiskAcceptance
+from gateway.domain.risk_acceptances import MAX_ACCEPTANCE_LIMIT, AcceptanceScope, RiskAcceptance
 from gateway.domain.security_scans import KEPT_SCANS, MAX_SCANS, ScannedItem, SecurityScan
 from gateway.domain.users import User
+from gateway.shield.detections import Verdict
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
-from gateway.store.filters import Where
+from gateway.store.filters import Where, rank_of
 from gateway.store.table import AuthorityTable, Codec, PositionedTable, Table, json_records
 from gateway.strict_json import json_text
 
@@ -34,7 +35,14 @@ PROVIDERS = AuthorityTable("providers", Provider, columns={"origin": None}, code
 # None is removed, so that versions keep rising.
 RULE_OVERRIDES = AuthorityTable("rule_overrides", RuleOverride, key="rule")
 _ITEMS = json_records(ScannedItem)
-SECURITY_SCANS = Table("security_scans", SecurityScan, codecs={"items": _ITEMS}, page_limit=MAX_SCANS, kept=KEPT_SCANS)
+SCAN_SORTS = {"time": "occurred_at", "verdict": rank_of("verdict", Verdict), "score": "score", "findings": "detections"}
+SECURITY_SCANS = Table(
+    "security_scans", SecurityScan, codecs={"items": _ITEMS}, sorts=SCAN_SORTS, page_limit=MAX_SCANS, kept=KEPT_SCANS
+)
+
+# An entry that never expires stands above all that do.
+_EXPIRES = f"COALESCE(expires_at, {MAX_INTEGER})"
+ENTRY_SORTS = {"value": "value", "list": "list_name", "type": "entry_type", "hits": "hits", "expires": _EXPIRES}
 
 ADD_HITS = "UPDATE access_entries SET hits = hits + :hits WHERE id = :id"
 
@@ -44,7 +52,7 @@ class AccessRepository(AuthorityTable[AccessEntry]):
 
     def __init__(self) -> None:
         changes = ("list_name", "value", "scope", "reason", "expires_at")
-        super().__init__("access_entries", AccessEntry, changes=changes, page_limit=MAX_ENTRY_LIMIT)
+        super().__init__("access_entries", AccessEntry, changes=changes, sorts=ENTRY_SORTS, page_limit=MAX_ENTRY_LIMIT)
 
     def versions(self, tx: Transaction) -> tuple[tuple[str, int], ...]:
         """Return id and version of all entries, oldest first: equal as long as no entry changes."""
@@ -110,6 +118,9 @@ class LocalRuleRepository(AuthorityTable[LocalRule]):
         return self.many(tx, "WHERE id = :id ORDER BY version DESC", id=rule_id)
 
 
+ACCEPTANCE_SORTS = {"rule": "rule", "covers": rank_of("scope", AcceptanceScope), "until": "until_at"}
+
+
 class RiskAcceptanceRepository(AuthorityTable[RiskAcceptance]):
     """The risk acceptances. None is removed: a revoked one stays as evidence."""
 
@@ -122,6 +133,7 @@ class RiskAcceptanceRepository(AuthorityTable[RiskAcceptance]):
                 *("reason", "until_at", "revoked_at", "revoked_by"),
                 *("is_proposed", "proposed_by", "accepted_at", "accepted_by"),
             ),
+            sorts=ACCEPTANCE_SORTS,
             page_limit=MAX_ACCEPTANCE_LIMIT,
         )
 
@@ -184,6 +196,7 @@ class AgentRepository(PositionedTable[AgentRecord]):
 
 
 _TYPE = {"type": "report_type", "format": "report_format"}
+REPORT_SORTS = {**_TYPE, "since": "since_at", "until": "until_at", "created": "created_at", "size": "document_bytes"}
 ADVANCE = """
     UPDATE report_schedules SET next_at = :next_at
      WHERE id = :id AND enabled = 1 AND next_at = :due_at AND next_at <= :now_at
@@ -194,8 +207,9 @@ class ReportRepository(Table[Report]):
     """The reports, each with its document."""
 
     def __init__(self) -> None:
+        extra = ("document",)
         super().__init__(
-            "reports", Report, columns=_TYPE, extra=("document",), page_limit=MAX_REPORTS, kept=KEPT_REPORTS
+            "reports", Report, columns=_TYPE, extra=extra, sorts=REPORT_SORTS, page_limit=MAX_REPORTS, kept=KEPT_REPORTS
         )
 
     def document(self, tx: Transaction, report_id: str) -> tuple[Report, str] | None:

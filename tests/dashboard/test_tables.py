@@ -59,7 +59,9 @@ def test_a_list_is_sorted_over_all_its_pages_and_the_address_says_so(opened: Cal
     page.check()
 
 
-@pytest.mark.parametrize("path", ["traffic", "alerts?scope=all", "agents", "keys", "audit/log"])
+@pytest.mark.parametrize(
+    "path", ["traffic", "alerts?scope=all", "incidents?scope=all", "agents", "keys", "audit/log", "settings/sessions"]
+)
 def test_every_heading_that_sorts_sorts(opened: Callable[..., Page], path: str) -> None:
     page = opened(path)
     headings = "[...document.querySelectorAll('main th .sort')]"
