@@ -15,7 +15,7 @@ export async function draw(context, here) {
   const mayAct = can("access:manage");
   const list = table({
     label: "Access list",
-    context, path: "/api/access", values: () => ({ list: values.list, type: values.type }),
+    context, path: "/api/access", values: (change) => { const { list: name, type } = { ...values, ...change }; return { list: name, type }; },
     none: "No entries. Anyone with a valid key may use the gateway from any address.",
     columns: [
       { label: "Value", by: "value", cell: (row) => h("code.cut", { title: row.value }, row.value) }, { label: "List", by: "list", cell: (row) => tag(row.list === "deny" ? "Deny" : "Allow", row.list === "deny" ? "" : "accent") }, { label: "Type", by: "type", cell: (row) => row.type },
@@ -25,7 +25,7 @@ export async function draw(context, here) {
     tools: mayAct ? (row) => h("span", button("Edit", () => edit(row, list.reload)), " ", button("Remove", () => remove(row, list.reload))) : null,
   });
   fill(tools, mayAct && button("Add entry", () => edit(null, list.reload), { kind: "primary", sign: "plus" }));
-  fill(main, h("p.dim", "Deny entries take precedence. If allow entries of a kind exist, one of them must match. Everything else is allowed."), filters([{ name: "list", label: "List", options: [["", "Any"], ["allow", "Allow"], ["deny", "Deny"]] }, { name: "type", label: "Type", options: [["", "Any"], ...TYPES] }], values, (change) => { values = context.filter(change); list.restart(); }), h("section.panel", list.node));
+  fill(main, h("p.dim", "Deny entries take precedence. If allow entries of a kind exist, one of them must match. Everything else is allowed."), filters([{ name: "list", label: "List", options: [["", "Any"], ["allow", "Allow"], ["deny", "Deny"]] }, { name: "type", label: "Type", options: [["", "Any"], ...TYPES] }], values, (change) => { values = context.filter(change); list.restart(); }, list.count), h("section.panel", list.node));
   return { moved: () => {}, press: list.press };
 }
 

@@ -19,7 +19,7 @@ export async function draw(context, here) {
   const mayAct = can("alerts:manage");
   const list = table({
     label: "Incidents",
-    context, sorted: "-last_seen", path: "/api/incidents", values: () => pick(values),
+    context, sorted: "-last_seen", path: "/api/incidents", values: (change) => pick({ ...values, ...change }),
     href: (row) => link("incidents", [row.id], context.place().query),
     none: () => empty(values.scope && values.scope !== "active" ? "No incident matches. Clear some filters." : "No active incidents."),
     bulk: mayAct && ((ids) => [...ACTS.map(([to, label]) => button(label, () => move(ids, to, label, changed))), button("Assign", () => assign(ids, session.user.username, changed))]),
@@ -42,7 +42,7 @@ export async function draw(context, here) {
     { name: "severity", label: "Severity", options: ["", ...SEVERITIES] },
     { name: "since", label: "Time", options: [["", "Any"], ...RANGES] },
     suggested("agent", "Agent"), suggested("key", "Key", { placeholder: "svc_…" }), suggested("rule", "Rule"), { name: "request_id", label: "Request", placeholder: "req_…" },
-  ], values, (change) => { values = context.filter(change); list.untick(); list.restart(); }), h("section.panel", list.node));
+  ], values, (change) => { values = context.filter(change); list.untick(); list.restart(); }, list.count), h("section.panel", list.node));
   const show = detail(context, ["incidents"], (id) => one(id, context, changed));
   show(here);
   context.on((name) => { if (name !== "alert" && name !== "tick") return; clearTimeout(soon); soon = setTimeout(() => { if (list.isFirst) list.reload(); }, 500); });
