@@ -15,7 +15,7 @@ const PAGE = 50, MOST_SAVED = 10000;
  * rows: all of them, or path and values(): the list to ask for, and its filters. context: of the page whose address holds
  * how the list is sorted. arrived(items): called with each page. href(row): where its first cell leads. none: said when
  * empty. tools(row): buttons at its end. keys: {letter: act(row)}. mark(row): a class. bulk(ids): buttons for the rows
- * that are ticked; without it none can be. Returns {node, reload, count, set, current}.
+ * that are ticked; without it none can be. Returns {node, reload, set, current, count(change): how many rows other filters leave}.
  */
 export function table({ label, columns, rows, path, values = () => ({}), context, arrived, href, tools, keys = {}, none = "Nothing here yet.", mark, bulk, size = PAGE, sorted = null }) {
   let all = rows || [], shown = [], place = 0, next = null, total = null, order = sorted, busy = 0, choice = chosen(label);
@@ -188,7 +188,6 @@ export function table({ label, columns, rows, path, values = () => ({}), context
     node, press, untick,
     /** Ask from the first page on, as other filters want it. */
     restart,
-    /** Return how many rows other filters would leave. */
     count: async (change) => (await api.page(path, { ...values(change), limit: 1 }, context.signal)).total,
     reload: () => (path ? fetchPage() : draw()),
     set(list) { all = list; place = Math.min(place, Math.max(0, Math.ceil(list.length / size) - 1)); draw(); },
