@@ -34,6 +34,14 @@ NAMED_OF_KEY = """
 """
 # An incident stands in lists as its newest alert.
 _IS_NEWEST = "position = (SELECT MAX(position) FROM alerts AS other WHERE other.incident = alerts.incident)"
+_OF_ALL = "(SELECT {}({}) FROM alerts AS other WHERE other.incident = alerts.incident)"
+INCIDENT_SORTS = {
+    "first_seen": _OF_ALL.format("MIN", "first_seen_at"),
+    "last_seen": _OF_ALL.format("MAX", "last_seen_at"),
+    # The worst alert is that of the active ones, where there are any.
+    "severity": _OF_ALL.format("MAX", f"{SORTS['severity']} + CASE WHEN {_IS_ACTIVE} THEN 10 ELSE 0 END") + " % 10",
+    "requests": f"CAST({_OF_ALL.format('SUM', 'count')} AS BIGINT)",
+}
 _HAS = "incident IN (SELECT incident FROM alerts WHERE {})"
 OF_KEY = "WHERE last_seen_at > :since AND rule = :rule AND key_prefix = :key_prefix"
 OF_REQUEST = "id IN (SELECT alert_id FROM alert_sightings WHERE request_id = :request_id)"
@@ -84,7 +92,7 @@ class AlertRepository(PositionedTable[Alert]):
         where.add(_IS_NEWEST)
         if wanted.scope != "all":
             where.add(("" if wanted.scope == "active" else "NOT ") + _HAS.format(_IS_ACTIVE))
-        return self.page(tx, wanted, where)
+        return self.page(tx, wanted, where, INCIDENT_SORTS)
 
     def of_incident(self, tx: Transaction, incident: str) -> tuple[Alert, ...]:
         """Return the alerts of an incident, the oldest first."""

@@ -9,7 +9,9 @@ from gateway.store.filters import Where
 from gateway.store.table import Table
 from gateway.store.tables import USERS
 
-SESSIONS = Table("sessions", Session, page_limit=MAX_SESSION_LIMIT)
+_USER = "(SELECT lower(username) FROM users WHERE users.id = sessions.user_id)"
+SORTS = {"user": _USER, "created": "created_at", "last_seen": "last_seen_at", "expires": "expires_at"}
+SESSIONS = Table("sessions", Session, sorts=SORTS, page_limit=MAX_SESSION_LIMIT)
 BY_DIGEST = "WHERE digest = :digest"
 _IS_LIVE = "expires_at > :now_at AND last_seen_at > :idle_since"
 MARK_SEEN = "UPDATE sessions SET last_seen_at = :now_at WHERE id = :id AND last_seen_at < :now_at"

@@ -16,12 +16,13 @@ from gateway.domain.prices import Price
 from gateway.domain.principals import Role
 from gateway.domain.providers import Provider
 from gateway.domain.reports import KEPT_REPORTS, MAX_REPORTS, Report, ReportSchedule
-from gateway.domain.risk_acceptances import MAX_ACCEPTANCE_LIMIT, RiskAcceptance
+from gateway.domain.risk_acceptances import MAX_ACCEPTANCE_LIMIT, AcceptanceScope, RiskAcceptance
 from gateway.domain.security_scans import KEPT_SCANS, MAX_SCANS, ScannedItem, SecurityScan
 from gateway.domain.users import User
+from gateway.shield.detections import Verdict
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
-from gateway.store.filters import Where
+from gateway.store.filters import Where, rank_of
 from gateway.store.table import AuthorityTable, Codec, PositionedTable, Table, json_records
 from gateway.strict_json import json_text
 
@@ -29,6 +30,10 @@ _PRICES = Codec(
     lambda prices: json_text({model: asdict(price) for model, price in prices.items()}),
     lambda text: {model: Price(**price) for model, price in json.loads(text).items()},
 )
+SCAN_SORTS = {"time": "occurred_at", "verdict": rank_of("verdict", Verdict), "score": "score", "findings": "detections"}
+# An entry that never expires stands above all that do.
+_EXPIRES = f"COALESCE(expires_at, {MAX_INTEGER})"
+ENTRY_SORTS = {"value": "value", "list": "list_name", "type": "entry_type", "hits": "hits", "expires": _EXPIRES}
 ADD_HITS = "UPDATE access_entries SET hits = hits + :hits WHERE id = :id"
 
 
@@ -87,6 +92,9 @@ class LocalRuleRepository(AuthorityTable[LocalRule]):
     def versions(self, tx: Transaction, rule_id: str) -> tuple[LocalRule, ...]:
         """Return the versions of a rule, newest first."""
         return self.many(tx, "WHERE id = :id ORDER BY version DESC", id=rule_id)
+
+
+ACCEPTANCE_SORTS = {"rule": "rule", "covers": rank_of("scope", AcceptanceScope), "until": "until_at"}
 
 
 class RiskAcceptanceRepository(AuthorityTable[RiskAcceptance]):
@@ -177,10 +185,12 @@ class TrustAuditRepository(Table[TrustAudit]):
 
 
 _TYPE = {"type": "report_type", "format": "report_format"}
+REPORT_SORTS = {**_TYPE, "since": "since_at", "until": "until_at", "created": "created_at", "size": "document_bytes"}
 ACCESS_LIST = AccessRepository(
     "access_entries",
     AccessEntry,
     changes=("list_name", "value", "scope", "reason", "expires_at"),
+    sorts=ENTRY_SORTS,
     page_limit=MAX_ENTRY_LIMIT,
 )
 AGENTS = AgentRepository("agents", AgentRecord, raises_version=False, order=("position",))
@@ -196,7 +206,7 @@ PROVIDERS = AuthorityTable("providers", Provider, columns={"origin": None}, code
 DETECTORS = AuthorityTable("detectors", Detector, columns={"when": "when_asked"})
 REPORT_SCHEDULES = ReportScheduleRepository("report_schedules", ReportSchedule, columns=_TYPE)
 REPORTS = ReportRepository(
-    "reports", Report, columns=_TYPE, extra=("document",), page_limit=MAX_REPORTS, kept=KEPT_REPORTS
+    "reports", Report, columns=_TYPE, extra=("document",), sorts=REPORT_SORTS, page_limit=MAX_REPORTS, kept=KEPT_REPORTS
 )
 RISK_ACCEPTANCES = RiskAcceptanceRepository(
     "risk_acceptances",
@@ -206,12 +216,18 @@ RISK_ACCEPTANCES = RiskAcceptanceRepository(
         *("reason", "until_at", "revoked_at", "revoked_by"),
         *("is_proposed", "proposed_by", "accepted_at", "accepted_by"),
     ),
+    sorts=ACCEPTANCE_SORTS,
     page_limit=MAX_ACCEPTANCE_LIMIT,
 )
 # None is removed, so that versions keep rising.
 RULE_OVERRIDES = AuthorityTable("rule_overrides", RuleOverride, key="rule")
 SECURITY_SCANS = Table(
-    "security_scans", SecurityScan, codecs={"items": json_records(ScannedItem)}, page_limit=MAX_SCANS, kept=KEPT_SCANS
+    "security_scans",
+    SecurityScan,
+    codecs={"items": json_records(ScannedItem)},
+    sorts=SCAN_SORTS,
+    page_limit=MAX_SCANS,
+    kept=KEPT_SCANS,
 )
 TRUST_AUDITS = TrustAuditRepository(
     "trust_audits", TrustAudit, codecs={"checks": json_records(Check)}, page_limit=MAX_RUNS, kept=KEPT_RUNS

@@ -14,17 +14,17 @@ export async function draw(context) {
   const of = (row) => row.agent ? `${row.agent}, ${row.key || "any key"}` : row.key || row.policy;
   const act = (row, verb, told) => button(verb, async () => { await (verb === "Approve" ? api.post(at("risk-acceptances", row.id, "approve")) : api.remove(at("risk-acceptances", row.id))); toast(told); list.reload(); }, { kind: verb === "Approve" ? "primary" : "" });
   const list = table({
-    label: "Accepted risks, newest first",
-    path: "/api/risk-acceptances",
+    label: "Accepted risks",
+    context, path: "/api/risk-acceptances",
     none: "No accepted risks.",
     columns: [
-      { label: "Rule", cell: (row) => h("a", { href: link("shield", ["rules", row.rule]) }, row.rule) },
-      { label: "Covers", low: 1, cell: (row) => cut(row.scope === "rule_agent" && !row.key ? "The rule, for one agent with any key" : SCOPES[row.scope] || row.scope) },
+      { label: "Rule", by: "rule", cell: (row) => h("a", { href: link("shield", ["rules", row.rule]) }, row.rule) },
+      { label: "Covers", by: "covers", low: 1, cell: (row) => cut(row.scope === "rule_agent" && !row.key ? "The rule, for one agent with any key" : SCOPES[row.scope] || row.scope) },
       { label: "Agent, key or policy", low: 2, cell: (row) => cut(of(row)) },
       { label: "Why", wide: true, low: 2, cell: (row) => cut(row.reason) },
       { label: "Accepted by", low: 3, cell: (row) => cut(row.proposed_by ? `${row.accepted_by}, proposed by ${row.proposed_by}` : row.accepted_by) },
       { label: "Request", low: 3, cell: (row) => (row.request ? h("a", { href: link("traffic", [row.request]) }, "Open") : h("span.dim", "–")) },
-      { label: "Until", cell: (row) => time(row.until) },
+      { label: "Until", by: "until", cell: (row) => time(row.until) },
       { label: "State", cell: (row) => status(row.status) },
     ],
     tools: mayAct ? (row) => (row.status === "proposed" ? h("span", act(row, "Approve", "Approved. It holds from the next text."), " ", act(row, "Decline", "Declined.")) : row.status === "active" ? h("span", button("Change", () => formDialog("Change the acceptance", [

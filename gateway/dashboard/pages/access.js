@@ -14,18 +14,18 @@ export async function draw(context, here) {
   let values = here.query;
   const mayAct = can("access:manage");
   const list = table({
-    label: "Access list, newest first",
-    path: "/api/access", values: () => ({ list: values.list, type: values.type }),
+    label: "Access list",
+    context, path: "/api/access", values: (change) => { const { list: name, type } = { ...values, ...change }; return { list: name, type }; },
     none: "No entries. Anyone with a valid key may use the gateway from any address.",
     columns: [
-      { label: "Value", cell: (row) => h("code.cut", { title: row.value }, row.value) }, { label: "List", cell: (row) => tag(row.list === "deny" ? "Deny" : "Allow", row.list === "deny" ? "" : "accent") }, { label: "Type", cell: (row) => row.type },
-      { label: "Scope", low: 2, cell: (row) => cut(row.scope) }, { label: "Why", wide: true, low: 2, cell: (row) => cut(row.reason) }, { label: "Hits", align: "end", low: 1, cell: (row) => number(row.hits) },
-      { label: "Expires", low: 1, cell: (row) => ago(row.expires_at) }, { label: "State", low: 3, cell: (row) => status(row.status) }, { label: "Created by", low: 3, cell: (row) => cut(row.created_by) },
+      { label: "Value", by: "value", cell: (row) => h("code.cut", { title: row.value }, row.value) }, { label: "List", by: "list", cell: (row) => tag(row.list === "deny" ? "Deny" : "Allow", row.list === "deny" ? "" : "accent") }, { label: "Type", by: "type", cell: (row) => row.type },
+      { label: "Scope", low: 2, cell: (row) => cut(row.scope) }, { label: "Why", wide: true, low: 2, cell: (row) => cut(row.reason) }, { label: "Hits", by: "-hits", align: "end", low: 1, cell: (row) => number(row.hits) },
+      { label: "Expires", by: "expires", low: 1, cell: (row) => ago(row.expires_at) }, { label: "State", low: 3, cell: (row) => status(row.status) }, { label: "Created by", low: 3, cell: (row) => cut(row.created_by) },
     ],
     tools: mayAct ? (row) => h("span", button("Edit", () => edit(row, list.reload)), " ", button("Remove", () => remove(row, list.reload))) : null,
   });
   fill(tools, mayAct && button("Add entry", () => edit(null, list.reload), { kind: "primary", sign: "plus" }));
-  fill(main, h("p.dim", "Deny entries take precedence. If allow entries of a kind exist, one of them must match. Everything else is allowed."), filters([{ name: "list", label: "List", options: [["", "Any"], ["allow", "Allow"], ["deny", "Deny"]] }, { name: "type", label: "Type", options: [["", "Any"], ...TYPES] }], values, (change) => { values = context.filter(change); list.restart(); }), h("section.panel", list.node));
+  fill(main, h("p.dim", "Deny entries take precedence. If allow entries of a kind exist, one of them must match. Everything else is allowed."), filters([{ name: "list", label: "List", options: [["", "Any"], ["allow", "Allow"], ["deny", "Deny"]] }, { name: "type", label: "Type", options: [["", "Any"], ...TYPES] }], values, (change) => { values = context.filter(change); list.restart(); }, list.count), h("section.panel", list.node));
   return { moved: () => {}, press: list.press };
 }
 

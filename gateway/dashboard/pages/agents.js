@@ -16,7 +16,7 @@ export async function draw(context, here) {
   const mayAct = can("agents:manage");
   const list = table({
     label: "Agents",
-    context, sorted: "-risk", path: "/api/agents", values: () => values,
+    context, sorted: "-risk", path: "/api/agents", values: (change) => ({ ...values, ...change }),
     href: (row) => link("agents", [row.id], context.place().query),
     none: "No agent matches. The gateway discovers agents in traffic; you can also register them here.",
     columns: [
@@ -33,7 +33,7 @@ export async function draw(context, here) {
   });
   fill(tools, mayAct && button("Import", () => bringIn(list.reload)), mayAct && button("Register agent", () => formDialog("Register agent", fields(), (given) => api.post("/api/agents", given), { label: "Register", told: "Agent registered.", done: list.reload }), { kind: "primary", sign: "plus" }));
   fill(main, filters([{ name: "search", label: "Search", placeholder: "Name, owner, tag" }, { name: "status", label: "State", options: ["", ...STATES] }, { name: "risk", label: "Risk", options: ["", "high", "medium", "low"] }, { name: "source", label: "Source", options: ["", "traffic", "mcp", "manual", "import"] }],
-    values, (change) => { values = context.filter(change); list.restart(); }), h("section.panel", list.node));
+    values, (change) => { values = context.filter(change); list.restart(); }, list.count), h("section.panel", list.node));
   const show = detail(context, ["agents"], (id) => one(id, context, list.reload));
   show(here);
   return { moved: (to) => { show(to); }, press: list.press };

@@ -22,7 +22,7 @@ export async function draw(context, here) {
   const quick = (row, to) => { if (mayAct && LEADS[row.status].includes(to)) move(row, to, changed); };
   const list = table({
     label: "Alerts",
-    context, sorted: "-first_seen", path: "/api/alerts", values: () => pick(values),
+    context, sorted: "-first_seen", path: "/api/alerts", values: (change) => pick(whole({ ...values, ...apart(change) })),
     href: (row) => link("alerts", [row.id], context.place().query),
     none: () => empty(values.scope === "active" ? "No active alerts. Everything has been handled." : "No alert matches. Clear some filters."),
     keys: { a: (row) => quick(row, "acknowledged"), r: (row) => quick(row, "resolved") },
@@ -50,10 +50,10 @@ export async function draw(context, here) {
     { name: "assigned_to", label: "Assigned to", options: [["", "Anyone"], [session.user.username, "Me"]] },
     { name: "since", label: "Time", options: [["", "Any"], ...RANGES] },
   ], values, (change) => {
-    values = whole(context.filter({ ...change, ...(change.status ? { scope: "" } : change.scope ? { status: "" } : {}) }));
+    values = whole(context.filter(apart(change)));
     for (const name of ["scope", "status"]) bar.elements[name].value = values[name];
     list.restart();
-  });
+  }, list.count);
   fill(main, bar, h("section.panel", list.node));
   const show = detail(context, ["alerts"], (id) => one(id, context, changed));
   show(here);
@@ -64,6 +64,8 @@ export async function draw(context, here) {
 
 /** Return filters that go together: a state or a request is looked for among all alerts, not only among active ones. */
 const whole = (query) => ({ ...query, scope: query.status || query.request_id ? "all" : query.scope || "active", status: query.status || "" });
+/** Return a change of filters with what it clears. */
+const apart = (change = {}) => ({ ...change, ...(change.status ? { scope: "" } : change.scope ? { status: "" } : {}) });
 const pick = ({ scope, severity: grade, status: state, source, rule, agent, assigned_to, request_id, since, until }) => ({ scope, severity: grade, status: state, source, rule, agent, assigned_to, request_id, since, until });
 
 /** Bring an alert into another state, with a word about it where it ends. */

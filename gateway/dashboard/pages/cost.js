@@ -4,7 +4,7 @@ import { api, at } from "../api.js";
 import { bars, meter, series } from "../charts.js";
 import { ago, compact, dollars, fill, h, microusd, percent, time } from "../dom.js";
 import { formDialog } from "../form.js";
-import { RANGES } from "../filters.js";
+import { RANGES, timeFilter } from "../filters.js";
 import { button, confirm, empty, facts, headed, load, panel, stat, status, toast, words } from "../ui.js";
 
 const amount = (value, unit) => (unit === "usd" ? dollars(value) : `${compact(value)} ${unit}`);
@@ -12,11 +12,11 @@ const PER = { hour: "an hour", day: "a day", week: "a week", month: "a month" };
 
 export async function draw(context, here) {
   const { main, tools, can, signal } = context;
-  let since = here.query.since || "7d";
+  let period = { since: "7d", ...here.query };
   const spend = h("div"), top = h("div.grid3"), body = h("div.cards");
   const mayAct = can("budgets:manage");
-  const range = h("select", { "aria-label": "Time range", onchange: (event) => { since = event.target.value; context.filter({ since }); sum(); } }, RANGES.map(([key, label]) => h("option", { value: key, selected: key === since }, label)));
-  const sum = can("traffic:read") ? load(spend, () => api.get("/api/traffic/summary", { since }, signal), (found) => {
+  const range = timeFilter({ options: RANGES }, period, (given) => { period = context.filter(given); sum(); });
+  const sum = can("traffic:read") ? load(spend, () => api.get("/api/traffic/summary", { since: period.since, until: period.until }, signal), (found) => {
     const cost = (name, label) => panel(label, found.top[name]?.some((one) => one.cost_microusd || one.tokens) ? bars(found.top[name].filter((one) => one.cost_microusd || one.tokens).sort((one, other) => other.cost_microusd - one.cost_microusd).slice(0, 8).map((one) => ({ label: one.value || "none", value: one.cost_microusd || 0, note: `${compact(one.tokens)} tokens in ${compact(one.requests)} requests` })), { show: microusd, label }) : empty("Nothing spent."));
     fill(top, cost("models", "By model"), cost("agents", "By agent"), cost("keys", "By key"));
     return [h("div.stats", stat("Spent", microusd(found.totals.cost_microusd)), stat("Tokens in", compact(found.totals.prompt_tokens)), stat("Tokens out", compact(found.totals.reply_tokens)), stat("A thousand requests", microusd(found.totals.requests ? (found.totals.cost_microusd / found.totals.requests) * 1000 : null))),

@@ -18,20 +18,20 @@ export async function draw(context, here) {
   let values = here.query, soon = null;
   const mayAct = can("alerts:manage");
   const list = table({
-    label: "Incidents, newest first",
-    path: "/api/incidents", values: () => pick(values),
+    label: "Incidents",
+    context, sorted: "-last_seen", path: "/api/incidents", values: (change) => pick({ ...values, ...change }),
     href: (row) => link("incidents", [row.id], context.place().query),
     none: () => empty(values.scope && values.scope !== "active" ? "No incident matches. Clear some filters." : "No active incidents."),
     bulk: mayAct && ((ids) => [...ACTS.map(([to, label]) => button(label, () => move(ids, to, label, changed))), button("Assign", () => assign(ids, session.user.username, changed))]),
     columns: [
       { label: "Incident", wide: true, cell: (row) => h("span", cut(row.title), row.alerts > 1 && h("span.dim", ` +${row.alerts - 1}`)) },
-      { label: "Severity", cell: (row) => severity(row.severity) },
+      { label: "Severity", by: "-severity", cell: (row) => severity(row.severity) },
       { label: "State", low: 1, cell: (row) => status(row.status) },
       { label: "Agent", cell: (row) => cut(row.agent) },
       { label: "Key", low: 2, cell: (row) => (row.key_prefix ? code(row.key_prefix) : h("span.dim", "–")) },
-      { label: "Requests", align: "end", low: 2, cell: (row) => number(row.requests) },
-      { label: "Age", low: 1, cell: (row) => ago(row.first_seen) },
-      { label: "Last seen", low: 3, cell: (row) => ago(row.last_seen) },
+      { label: "Requests", by: "-requests", align: "end", low: 2, cell: (row) => number(row.requests) },
+      { label: "Age", by: "-first_seen", low: 1, cell: (row) => ago(row.first_seen) },
+      { label: "Last seen", by: "-last_seen", low: 3, cell: (row) => ago(row.last_seen) },
       { label: "Assigned to", low: 3, cell: (row) => cut(row.assigned_to) },
     ],
   });
@@ -42,7 +42,7 @@ export async function draw(context, here) {
     { name: "severity", label: "Severity", options: ["", ...SEVERITIES] },
     { name: "since", label: "Time", options: [["", "Any"], ...RANGES] },
     suggested("agent", "Agent"), suggested("key", "Key", { placeholder: "svc_…" }), suggested("rule", "Rule"), { name: "request_id", label: "Request", placeholder: "req_…" },
-  ], values, (change) => { values = context.filter(change); list.untick(); list.restart(); }), h("section.panel", list.node));
+  ], values, (change) => { values = context.filter(change); list.untick(); list.restart(); }, list.count), h("section.panel", list.node));
   const show = detail(context, ["incidents"], (id) => one(id, context, changed));
   show(here);
   context.on((name) => { if (name !== "alert" && name !== "tick") return; clearTimeout(soon); soon = setTimeout(() => { if (list.isFirst) list.reload(); }, 500); });

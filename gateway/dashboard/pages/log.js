@@ -14,7 +14,7 @@ export async function draw(context, here) {
   const links = ["jsonl", "csv"].map((format) => h("a.btn", { href: file(format), download: `audit.${format}` }, icon("down"), format === "csv" ? "CSV" : "JSON lines"));
   const list = table({
     label: "Audit events",
-    context, sorted: "-time", path: "/api/audit", values: () => pick(values),
+    context, sorted: "-time", path: "/api/audit", values: (change) => pick({ ...values, ...change }),
     none: "No event matches. Choose a longer time or clear some filters.",
     tools: (row) => button("Details", () => one(row), { kind: "small" }),
     columns: [
@@ -30,7 +30,7 @@ export async function draw(context, here) {
   fill(main, filters([
     { name: "since", label: "Time", options: [["", "Any"], ...RANGES] }, { name: "search", label: "Search", placeholder: "req_…, agent, key, address" }, suggested("action", "Action"), suggested("actor", "Actor"),
     { name: "source", label: "Source", options: ["", "api", "auth", "shield", "cli", "mcp", "chat"] }, { name: "resource_type", label: "Resource" }, { name: "exclude_actions", label: "Exclude", placeholder: "Actions, separated by commas" },
-  ], values, (change) => { values = context.filter(change); links.forEach((link, index) => { link.href = file(["jsonl", "csv"][index]); }); list.restart(); }), h("section.panel", list.node));
+  ], values, (change) => { values = context.filter(change); links.forEach((link, index) => { link.href = file(["jsonl", "csv"][index]); }); list.restart(); }, list.count), h("section.panel", list.node));
   context.on((name) => { if (name !== "tick" || !list.isFirst) return; clearTimeout(soon); soon = setTimeout(list.reload, 500); });
   signal.addEventListener("abort", () => clearTimeout(soon));
   return { moved: () => {}, press: list.press };

@@ -10,18 +10,19 @@ import { cut, table } from "../table.js";
 const TYPES = ["executive_summary", "security_posture", "threat_summary", "shield_analysis", "traffic_summary", "cost_analysis", "agent_activity", "audit_export", "compliance_evidence", "access_review", "shield_validation"];
 const ENDS = { html: "html", markdown: "md", csv: "csv", json: "json" };
 
-export async function draw({ main, tools, can, signal }) {
+export async function draw(context) {
+  const { main, tools, can, signal } = context;
   const fetchIt = async (row) => { const { text, type } = await api.text(at("reports", row.id)); save(`${row.type}-${row.created_at.slice(0, 10)}.${ENDS[row.format] || "txt"}`, text, type); };
   const list = table({
-    label: "Reports, newest first",
-    path: "/api/reports",
+    label: "Reports",
+    context, sorted: "-created", path: "/api/reports",
     none: "No reports yet. A report covers a period and shows the query behind each number.",
     columns: [
-      { label: "Report", cell: (row) => h("b", words(row.type)) },
-      { label: "Format", cell: (row) => words(row.format) },
-      { label: "Period from", low: 1, cell: (row) => time(row.since) }, { label: "To", low: 1, cell: (row) => time(row.until) },
-      { label: "Created", low: 2, cell: (row) => time(row.created_at) }, { label: "Created by", low: 2, cell: (row) => cut(row.schedule ? `Every ${row.schedule}` : row.created_by) },
-      { label: "Size", align: "end", low: 3, cell: (row) => bytes(row.document_bytes) }, { label: "SHA-256", low: 3, cell: (row) => code(row.document_sha256.slice(0, 12)) },
+      { label: "Report", by: "type", cell: (row) => h("b", words(row.type)) },
+      { label: "Format", by: "format", cell: (row) => words(row.format) },
+      { label: "Period from", by: "-since", low: 1, cell: (row) => time(row.since) }, { label: "To", by: "-until", low: 1, cell: (row) => time(row.until) },
+      { label: "Created", by: "-created", low: 2, cell: (row) => time(row.created_at) }, { label: "Created by", low: 2, cell: (row) => cut(row.schedule ? `Every ${row.schedule}` : row.created_by) },
+      { label: "Size", by: "-size", align: "end", low: 3, cell: (row) => bytes(row.document_bytes) }, { label: "SHA-256", low: 3, cell: (row) => code(row.document_sha256.slice(0, 12)) },
     ],
     tools: (row) => button("Download", () => fetchIt(row), { sign: "down" }),
   });

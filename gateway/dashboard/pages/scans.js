@@ -10,14 +10,14 @@ import { detail } from "./detail.js";
 export async function draw(context, here) {
   const { main, tools, can, signal, link } = context;
   const list = table({
-    label: "Security scans, newest first",
-    path: "/api/security-scans",
-    href: (row) => link("posture", ["scans", row.id]),
+    label: "Security scans",
+    context, sorted: "-time", path: "/api/security-scans",
+    href: (row) => link("posture", ["scans", row.id], context.place().query),
     none: "No security scan yet. A scan looks for secrets and injected instructions in prompts, tool descriptions, settings and files.",
     columns: [
-      { label: "Time", cell: (row) => time(row.occurred_at) }, { label: "Verdict", cell: (row) => verdict(row.verdict) }, { label: "Score", align: "end", cell: (row) => row.score },
+      { label: "Time", by: "-time", cell: (row) => time(row.occurred_at) }, { label: "Verdict", by: "-verdict", cell: (row) => verdict(row.verdict) }, { label: "Score", by: "-score", align: "end", cell: (row) => row.score },
       { label: "Scanned", align: "end", low: 1, cell: (row) => number(row.scanned) }, { label: "Blocked", align: "end", low: 1, cell: (row) => number(row.blocked) }, { label: "For review", align: "end", low: 2, cell: (row) => number(row.reviewed) },
-      { label: "Unreadable", align: "end", low: 3, cell: (row) => number(row.unreadable) }, { label: "Findings", align: "end", cell: (row) => number(row.detections) }, { label: "Started by", low: 2, cell: (row) => cut(row.started_by) },
+      { label: "Unreadable", align: "end", low: 3, cell: (row) => number(row.unreadable) }, { label: "Findings", by: "-findings", align: "end", cell: (row) => number(row.detections) }, { label: "Started by", low: 2, cell: (row) => cut(row.started_by) },
     ],
   });
   const show = detail(context, ["posture", "scans"], (id) => one(id, context));

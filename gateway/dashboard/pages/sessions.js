@@ -5,11 +5,12 @@ import { ago, fill, h, time } from "../dom.js";
 import { button, code, confirm, toast } from "../ui.js";
 import { cut, table } from "../table.js";
 
-export async function draw({ main, tools, can, signal, session }) {
+export async function draw(context) {
+  const { main, tools, can, signal, session } = context;
   const mayAct = can("users:manage");
   const list = table({
-    label: "Sessions, newest first", path: "/api/sessions", none: "Nobody is signed in.",
-    columns: [{ label: "User", cell: (row) => h("b", row.username) }, { label: "Address", cell: (row) => code(row.ip) }, { label: "Browser", wide: true, low: 2, cell: (row) => cut(row.user_agent) }, { label: "Since", low: 1, cell: (row) => time(row.created_at) }, { label: "Last seen", cell: (row) => ago(row.last_seen_at) }, { label: "Expires", low: 3, cell: (row) => ago(row.expires_at) }],
+    label: "Sessions", context, sorted: "-created", path: "/api/sessions", none: "Nobody is signed in.",
+    columns: [{ label: "User", by: "user", cell: (row) => h("b", row.username) }, { label: "Address", cell: (row) => code(row.ip) }, { label: "Browser", wide: true, low: 2, cell: (row) => cut(row.user_agent) }, { label: "Since", by: "-created", low: 1, cell: (row) => time(row.created_at) }, { label: "Last seen", by: "-last_seen", cell: (row) => ago(row.last_seen_at) }, { label: "Expires", by: "expires", low: 3, cell: (row) => ago(row.expires_at) }],
     tools: mayAct ? (row) => button("End", async () => { await api.remove(at("sessions", row.id)); toast("Session ended."); list.reload(); }) : null,
   });
   fill(tools, mayAct && session.asksForUser && button("End my other sessions", () => confirm("End your other sessions?", "You stay signed in here.", "End them", async () => { await api.remove("/api/sessions"); toast("Your other sessions have ended."); list.reload(); })));

@@ -17,7 +17,7 @@ export async function draw(context, here) {
   fill(tools, can("shield:read") && h("a.btn", { href: link("shield") }, icon("shield"), "Scan a text"), hold);
   const list = table({
     label: "Requests",
-    context, sorted: "-time", path: "/api/traffic", values: () => pick(values),
+    context, sorted: "-time", path: "/api/traffic", values: (change) => pick({ ...values, ...change }),
     arrived: (items) => {
       const before = known;
       known = new Set(items.map((one) => one.id));
@@ -53,7 +53,7 @@ export async function draw(context, here) {
     { name: "verdict", label: "Verdict", options: [["", "Any"], ["BLOCK", "Blocked"], ["REVIEW", "For review"], ["ALLOW", "Allowed"]] },
     { name: "operation", label: "Operation", options: [["", "Any"], ["shield.scan", "Scan"], ["chat.completions", "Chat"], ...["litellm LiteLLM", "moderations Moderations", "lakera Lakera Guard", "portkey Portkey", "agentgateway agentgateway", "fms FMS detector", "llm_guard LLM Guard"].map((one) => [`guardrail.${one.split(" ")[0]}`, one.slice(one.indexOf(" ") + 1)])] },
     suggested("agent", "Agent"), suggested("key", "Key", { placeholder: "svc_…" }), suggested("model", "Model"), suggested("provider", "Provider"), suggested("rule", "Rule"),
-  ], values, apply);
+  ], values, apply, list.count);
   const again = load(sums, () => api.get("/api/traffic/summary", { since: values.since, until: values.until }, signal), (summary) => overview(summary, values, apply, (since, until) => bar.elements.since.set(since, until)));
   fill(main, bar, sums, h("section.panel", list.node));
 
