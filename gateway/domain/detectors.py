@@ -140,8 +140,11 @@ class Detector:
 
     def category(self, label: str) -> str | None:
         """Return the category of a label; None if the label does not count. An empty one always counts."""
-        others = self.labels.get("*", "pii" if self.kind is DetectorKind.PRESIDIO else "injection")
-        found = self.labels.get(label, others if not label or "*" in self.labels or not self.labels else SAFE)
+        usual = "pii" if self.kind is DetectorKind.PRESIDIO else "injection"
+        others = self.labels.get("*", SAFE if self.labels else usual)
+        found = self.labels.get(label, others)
+        if not label and found == SAFE:
+            return usual
         return None if found == SAFE else found
 
     def key_source(self) -> str | None:
