@@ -6,6 +6,7 @@ from enum import StrEnum
 from urllib.parse import urlsplit
 
 from gateway.domain.providers import STORED
+from gateway.settings import is_loopback
 from gateway.shield.detections import CATEGORIES, Direction, Effect, ScanResult
 
 MAX_DETECTORS = 20
@@ -135,8 +136,7 @@ class Detector:
         """Whether secrets are masked before a text is sent: always by default, unless it stays on this host."""
         if self.send_masked is not None:
             return self.send_masked
-        host = urlsplit(self.base_url).hostname or ""
-        return not (host in ("localhost", "::1") or host.startswith("127."))
+        return not is_loopback(urlsplit(self.base_url).hostname or "")
 
     def category(self, label: str) -> str | None:
         """Return the category of a label; None if the label does not count. An empty one always counts."""

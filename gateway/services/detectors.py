@@ -154,7 +154,7 @@ class Detectors(Endpoints[Detector]):
         return Detector(id=self.ids.new("det"), name="", kind=new.kind, created_at=now_at, created_by=principal.name)
 
     def _check_together(self, record: Detector) -> None:
-        missing = next((name for name in NEEDED.get(record.kind, ()) if not getattr(record, name)), None)
+        missing = next((name for name in NEEDED.get(record.kind, ()) if getattr(record, name) in (None, {})), None)
         if missing:
             raise Conflict(f"A detector of kind {record.kind} needs {missing}.", param=missing)
         kind, _, scores = record.when.partition(" ")

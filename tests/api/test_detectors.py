@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ class Lab:
         body = {"model": "echo", "stream": True, "messages": [{"role": "user", "content": text}]}
         fields = Headers({"host": "127.0.0.1:5001", "content-type": "application/json", "x-service-key": self.key})
         answer = await self.site.dispatch.handle(
-            Request("POST", CHAT, "", fields, json.dumps(body).encode(), "127.0.0.1", False, 0.0)
+            Request("POST", "/api/v2/chat/completions", "", fields, json.dumps(body).encode(), "127.0.0.1", False, 0.0)
         )
         assert answer.stream is not None, answer.body
         raw = b"".join([event async for event in answer.stream]).decode()
@@ -227,10 +228,10 @@ async def test_a_stream_waits_for_a_veto_and_ends_closed_for_other_effects(lab: 
 async def test_a_detector_is_asked_only_when_it_should_be(
     tmp_path: Path, server: Script, when: str, text: str, is_asked: bool
 ) -> None:
-    weak = RULES["rules"][0] | {"id": "maybe-please", "severity": "medium", "literals": ["maybe please"], "match": ["maybe please"]}  # type: ignore[index]  # fmt: skip
+    weak = RULES["rules"][0] | {"id": "local:maybe", "severity": "medium", "literals": ["maybe please"], "match": ["maybe please"]}  # type: ignore[index]  # fmt: skip
     async with open_site(tmp_path) as site:
         lab = Lab(site, server, (await site.key())["key"])
-        assert (await lab.ask("POST", "/api/shield/rules/local", {"rule": weak}))["status"] == 201
+        assert (await lab.ask("POST", "/api/shield/rules", {"rule": weak, "reason": "test"}))["status"] == 201
         await lab.add(when=when)
         assert ((await lab.scan(text))["verdict"] == "BLOCK") is is_asked
         assert bool(lab.sent()) is is_asked
@@ -319,9 +320,9 @@ async def test_a_word_at_the_border_of_two_windows_is_found(lab: Lab, at: int) -
 
 async def test_a_long_text_goes_in_batches_and_too_long_a_one_is_an_error(lab: Lab) -> None:
     await lab.add(window_chars=100, overlap_chars=0)
-    assert found(await lab.scan("a " * 1999 + "swordfish")) == ("BLOCK", 60)
+    assert found(await lab.scan("a " * 1990 + "swordfish")) == ("BLOCK", 60)
     sizes = [len(json.loads(entry["body"])["inputs"]) for entry in lab.server.seen("/predict")]
-    assert sorted(sizes) == [9, 32]
+    assert sorted(sizes) == [8, 32]
     assert "".join(sorted(lab.sent(), key=len, reverse=True)).replace("a ", "") == "swordfish"
     assert found(await lab.scan("a" * 25_600)) == ("ALLOW", 0)
     data = await lab.scan("a" * 25_601)
@@ -373,20 +374,25 @@ async def test_the_text_of_an_attached_file_is_judged(lab: Lab) -> None:
 
 
 async def test_a_secret_is_masked_before_a_text_leaves(strict: Lab) -> None:
+    await strict.site.make("/api/policies", name="allow", category_actions={"secret": "allow"})
+    strict.key = (await strict.site.key(name="allow", policy="allow"))["key"]
     made = await strict.add(effect="points", on_error="review")
     assert made["send_masked"] is False, "it is on this host"
     await strict.scan(SPILL)
     assert SECRET in "".join(strict.sent())
     strict.server.mode("normal")
     await strict.change(send_masked=True)
+    hidden = base64.b64encode(SPILL.encode()).decode()
     await strict.scan(SPILL + " swordfish")
-    (sent,) = strict.sent()
-    assert SECRET not in sent and sent.startswith("The access key is ") and sent.endswith("swordfish")
-    hidden = "Decode this: " + base64.b64encode(SPILL.encode()).decode()
-    data = await strict.scan(hidden)
-    (one,) = [one for one in data["detections"] if one["rule"] == "detector:d"]
-    assert "cannot be masked" in one["description"] and data["verdict"] != "ALLOW"
-    assert strict.sent() == [sent]
+    await strict.scan("Decode this: " + hidden)
+    plain, encoded = strict.sent()
+    assert SECRET not in plain and plain.startswith("The access key is ") and plain.endswith("swordfish")
+    assert encoded.startswith("Decode this: ") and hidden not in encoded
+    parts = [{"type": "text", "text": text} for text in ("aws_access_key_id = " + SECRET[:9], SECRET[9:])]
+    body = {"model": "echo", "messages": [{"role": "user", "content": parts}]}
+    answer = await strict.ask("POST", CHAT, body, key=strict.key)
+    assert answer["headers"]["x-service-shield-verdict"] == "REVIEW"
+    assert strict.sent() == [plain, encoded], "a secret that is spread over texts cannot be masked"
     assert (await strict.ask("GET", f"{DETECTORS}/d"))["data"]["status"] == "healthy", "that was not its fault"
 
 
@@ -430,7 +436,7 @@ async def test_a_key_is_used_and_never_shown(lab: Lab, monkeypatch: pytest.Monke
         ({"labels": {"a": "nonsense"}}, "labels"),
         ({"kind": "openai_chat"}, "model"),
         ({"kind": "openai_chat", "model": "m"}, "format"),
-        ({"kind": "openai_chat", "model": "m", "format": "labels"}, "labels"),
+        ({"kind": "openai_chat", "model": "m", "format": "labels", "labels": {}}, "labels"),
         ({"kind": "openai_chat", "model": "m", "format": "labels", "labels": {"*": "injection", "ok": "safe"}}, "labels"),
         ({"kind": "json", "body": '{"q": "{{text}}"}'}, "score_path"),
         ({"kind": "json", "body": '{"q": "text"}', "score_path": ""}, "body"),
@@ -490,21 +496,14 @@ async def test_health_names_detectors_only_where_there_are_any(lab: Lab) -> None
 
 async def test_an_accepted_detector_adds_nothing_and_stays_visible(lab: Lab) -> None:
     await lab.add()
-    body = {"scope": "rule", "rule": "detector:d", "until": "2099-01-01", "reason": "known"}
+    until = (datetime.now(UTC) + timedelta(days=7)).isoformat(timespec="seconds")
+    body = {"scope": "rule", "rule": "detector:d", "until": until, "reason": "known"}
     answer = await lab.ask("POST", "/api/risk-acceptances", body)
-    if answer["status"] != 201:  # the end is too far away
-        answer = await lab.ask("POST", "/api/risk-acceptances", body | {"until": days(7)})
     assert answer["status"] == 201, answer
     data = await lab.scan()
     assert found(data) == ("ALLOW", 0)
     assert data["detections"][0]["accepted"] == answer["data"]["id"]
     assert (await lab.chat())["status"] == 200
-
-
-def days(count: int) -> str:
-    from datetime import UTC, datetime, timedelta
-
-    return (datetime.now(UTC) + timedelta(days=count)).isoformat(timespec="seconds")
 
 
 async def test_the_ledger_tells_what_a_detector_said_and_how_long_it_took(lab: Lab) -> None:
@@ -514,7 +513,8 @@ async def test_the_ledger_tells_what_a_detector_said_and_how_long_it_took(lab: L
     shown = (await lab.ask("GET", "/api/traffic/" + answer["headers"]["x-service-request-id"]))["data"]
     (line,) = shown["ledger"]
     assert (line["rule"], line["name"], line["label"], line["score"]) == ("detector:d", "Detector d", "LABEL_1", 30)
-    assert line["confidence"] == 0.9 and line["place"] == "messages[0].content" and line["elapsed_ms"] > 0
+    assert line["place"] == "messages[0].content" and line["elapsed_ms"] > 0
+    assert shown["detections"][0]["confidence"] == 0.9
 
 
 async def test_what_a_detector_does_is_measured(lab: Lab) -> None:
@@ -536,7 +536,7 @@ async def test_the_trust_audit_names_a_detector_that_lets_texts_pass_while_it_fa
         (one,) = [one for one in run["checks"] if one["id"] == "detectors-closed"]
         return one["status"], one["evidence"]
 
-    assert (await check())[0] == "skipped"
+    assert (await check())[0] == "not_applicable"
     await lab.add()
     assert (await check())[0] == "pass"
     await lab.change(on_error="allow")
@@ -595,12 +595,17 @@ async def test_the_validation_suite_compares_with_and_without_each_detector(lab:
     all_found, dead = run["detectors"]
     attacks, controls = all_found["attacks"], all_found["controls"]
     assert attacks == run["report"]["attacks"] > 0 < controls == run["report"]["controls"]
-    assert (all_found["name"], all_found["found_shield"], all_found["flagged_shield"]) == ("d", 0, 0)
+    assert all_found["name"] == "d"
+    assert (all_found["found_shield"], all_found["flagged_shield"]) == (
+        run["report"]["found"],
+        run["report"]["flagged"],
+    )
     assert all_found["found_alone"] == all_found["found"] == attacks
     assert all_found["flagged_alone"] == all_found["flagged"] == controls
-    assert (all_found["decided"], all_found["errors"]) == (attacks + controls, 0)
+    assert (all_found["decided"] >= controls, all_found["errors"]) == (True, 0)
     assert 0 < all_found["p50_us"] <= all_found["p95_us"]
-    assert (dead["found_alone"], dead["found"], dead["decided"], dead["errors"]) == (0, 0, 0, attacks + controls)
+    assert (dead["found_alone"], dead["found"], dead["decided"]) == (0, run["report"]["found"], 0)
+    assert dead["errors"] == attacks + controls
     assert (await lab.ask("POST", "/api/shield/tests", {"category": "c2"}))["data"]["detectors"] == []
 
 
@@ -635,7 +640,7 @@ def test_a_detector_lives_its_whole_life_on_the_command_line(tmp_path: Path, ser
     assert server.seen("/predict")[0]["headers"]["authorization"] == "Bearer k-1"
     server.mode("500")
     assert "status 500" in run("test", "d", code=1)
-    assert "--when must be always" in run("update", "d", "--when", "never", code=2)
+    assert "--when must be always" in run("update", "d", "--when", "sometimes", code=2)
     run("remove", "d")
     assert run("list", "--json") == []
     assert "no such detector" in run("show", "d", code=2)
