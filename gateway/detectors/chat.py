@@ -101,14 +101,14 @@ def _own(detector: Detector, question: Question) -> Asked:
 _FORMATS = {
     ChatFormat.LLAMA_GUARD: _Format(
         _plain,
-        r"\s*(?P<answer>unsafe|safe)\b\s*(?P<label>S\d+(?:\s*,\s*S\d+)*)?\s*",
+        r"\s*(?P<answer>unsafe|safe)\b\s*+(?P<label>S\d+(?:\s*+,\s*+S\d+)*+)?\s*",
         most_tokens=64,
         bad="unsafe",
         good="safe",
     ),
     ChatFormat.QWEN3GUARD: _Format(
         _plain,
-        r"\s*Safety: *(?P<answer>Unsafe|Safe|Controversial)\b\s*(?:Categories: *(?P<label>[^\n]*)(?:\n.*)?)?",
+        r"\s*Safety: *(?P<answer>Unsafe|Safe|Controversial)\b\s*+(?:Categories: *(?P<label>[^\n]*)(?:\n.*)?)?",
         most_tokens=64,
         bad="unsafe",
         good="safe",
