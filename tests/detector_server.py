@@ -3,7 +3,7 @@
     python tests/detector_server.py PORT        (0 picks a free one; the line on stderr says which)
 
 A text with one of BAD is bad with the probability {"score"} (0.9), any other with 0.1. /__mode, /__reset and /__log are
-those of `upstream.py`. The modes:
+those of `upstream.py`; GET /most tells how many requests it had at once since the last time. The modes:
 
 normal            judges                                  safe            lies: says of every text that it is harmless
 slow {"seconds"}  normal, later                           long {"chars"}  refuses longer texts with {"status"} (413)
@@ -78,7 +78,21 @@ def spans(score, text, label):
 class Detector(upstream.Handler):
     """One connection of a detector."""
 
+    under_way = []
+    most = 0
+
     def answer(self, method, path, headers, body, mode):
+        if path == "/most":
+            most, Detector.most = Detector.most, 0
+            return self.send(200, most)
+        self.under_way.append(self)
+        Detector.most = max(Detector.most, len(self.under_way))
+        try:
+            return self.judge(path, body, mode)
+        finally:
+            self.under_way.remove(self)
+
+    def judge(self, path, body, mode):
         name = mode["mode"]
         if name.isdigit():
             return self.error(int(name))

@@ -329,8 +329,20 @@ async def test_a_long_text_goes_in_batches_and_too_long_a_one_is_an_error(lab: L
     assert found(data) == ("BLOCK", 60) and "257 windows" in data["detections"][0]["description"]
 
 
+async def test_a_detector_has_no_more_requests_at_once_than_it_should(lab: Lab) -> None:
+    lab.server.mode("slow", seconds=0.1)
+    lab.server.ask("/most", None)
+    await lab.add("presidio", window_chars=100, overlap_chars=0, max_concurrent=2)
+    await lab.scan("a " * 500)
+    assert len(lab.server.seen("/analyze")) == 10
+    assert lab.server.ask("/most", None) == 2
+    await lab.change(max_concurrent=9, cache_seconds=0)
+    await lab.scan("a " * 500)
+    assert lab.server.ask("/most", None) > 2
+
+
 async def test_a_judgement_is_remembered_for_its_owner_and_its_detector(lab: Lab) -> None:
-    await lab.add()
+    await lab.add(directions=["inbound", "outbound"])
     for text in (BAD, HELLO, BAD, HELLO):
         await lab.scan(text)
     assert lab.sent() == [BAD, HELLO]
@@ -341,10 +353,11 @@ async def test_a_judgement_is_remembered_for_its_owner_and_its_detector(lab: Lab
     assert found(await lab.scan()) == ("BLOCK", 60)
     assert len(lab.sent()) == 4
     await lab.scan(direction="outbound")
+    assert len(lab.sent()) == 5, "another direction is another question"
     await lab.change(cache_seconds=0)
     await lab.scan()
     await lab.scan()
-    assert len(lab.sent()) == 6
+    assert len(lab.sent()) == 7
 
 
 async def test_a_failure_is_not_remembered(lab: Lab) -> None:
