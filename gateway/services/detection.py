@@ -175,13 +175,16 @@ class DetectorCalls(Service):
         if len(known) < len(set(digests)):
             if not self.circuits.begin(detector) and not is_test:
                 raise DetectorFailed("it failed again and again and is left alone for a while")
+            windows: list[_Window] = []
             try:
                 with anyio.fail_after(detector.wait_ms / 1000):
                     new = [number for number, digest in enumerate(digests) if digest not in known]
                     windows = await self._windows(detector, {number: questions[number] for number in new})
                     judged = await self._judge_all(detector, windows)
             except (DetectorFailed, TimeoutError) as error:
-                failed = error if isinstance(error, DetectorFailed) else DetectorFailed("it did not answer in time")
+                # Nobody may close the way to it for all others by a text that takes it long.
+                late = DetectorFailed("it did not answer in time", is_its_fault=len(windows) == 1)
+                failed = error if isinstance(error, DetectorFailed) else late
                 if failed.is_its_fault:
                     self.circuits.failed(detector, failed.reason)
                 else:

@@ -174,6 +174,9 @@ async def test_only_what_goes_the_way_of_a_detector_is_judged(lab: Lab) -> None:
     answer = await lab.chat()
     assert answer["status"] == 200 and answer["choices"][0]["finish_reason"] == "content_filter"
     assert "swordfish" not in json.dumps(answer)
+    await lab.site.make("/api/policies", name="mask", outbound="redact")
+    lab.key = (await lab.site.key(name="mask", policy="mask"))["key"]
+    assert "swordfish" not in json.dumps(await lab.chat(n=2)), "nothing tells where the fault stands"
     await lab.change(directions=["inbound"])
     assert found(await lab.scan(direction="outbound")) == ("ALLOW", 0)
     assert (await lab.chat())["status"] == 400
@@ -339,6 +342,9 @@ async def test_a_detector_has_no_more_requests_at_once_than_it_should(lab: Lab) 
     await lab.change(max_concurrent=9, cache_seconds=0)
     await lab.scan("a " * 500)
     assert lab.server.ask("/most", None) > 2
+    await lab.change(max_concurrent=1, timeout_ms=500)
+    data = await lab.scan("a " * 500)
+    assert data["verdict"] == "BLOCK", "the wait is that for all windows together"
 
 
 async def test_a_judgement_is_remembered_for_its_owner_and_its_detector(lab: Lab) -> None:
@@ -499,6 +505,15 @@ async def test_texts_that_a_detector_refuses_do_not_close_the_way_for_others(lab
     for number in range(7):
         assert found(await lab.scan("long " * 20 + str(number))) == ("BLOCK", 60)
     assert found(await lab.scan(HELLO)) == ("ALLOW", 0)
+
+
+async def test_long_texts_that_take_too_long_do_not_close_the_way_and_short_ones_do(lab: Lab) -> None:
+    lab.server.mode("slow", seconds=0.5)
+    await lab.add(window_chars=100, overlap_chars=0, timeout_ms=100)
+    for length, status in ((101, "untested"), (20, "open")):
+        for number in range(5):
+            assert found(await lab.scan(f"{number}" * length)) == ("BLOCK", 60)
+        assert (await lab.ask("GET", f"{DETECTORS}/d"))["data"]["status"] == status
 
 
 async def test_health_names_detectors_only_where_there_are_any(lab: Lab) -> None:
