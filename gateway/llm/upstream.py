@@ -197,7 +197,8 @@ class JsonReader:
         except ValueError as error:
             raise UpstreamUnavailable("its URL cannot be asked") from error
         if reply.status != 200:
-            raise UpstreamUnavailable(f"it answered with status {reply.status}")
+            said = f"it answered with status {reply.status}"
+            raise UpstreamFault(said, detail=said, status=reply.status)
         try:
             clean, _ = OwnKey(key).mask(reply.body, max_values=JSON_VALUES)
             return read_json(clean, max_values=JSON_VALUES)

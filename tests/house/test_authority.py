@@ -10,6 +10,7 @@ TABLES = {
     "access_entries",
     "api_keys",
     "budgets",
+    "detectors",
     "local_rules",
     "policies",
     "providers",

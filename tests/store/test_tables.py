@@ -17,6 +17,7 @@ from gateway.domain.agents import AgentRecord
 from gateway.domain.alerts import Alert
 from gateway.domain.audit import GENESIS_HASH, AuditEvent, Checkpoint
 from gateway.domain.budgets import Budget, Hold
+from gateway.domain.detectors import Detector
 from gateway.domain.event_outputs import EventOutput
 from gateway.domain.fleet import Heartbeat, Peer
 from gateway.domain.keys import KeyRecord
@@ -62,6 +63,7 @@ ROWS: Mapping[type, tuple[Write, Read, Mapping[str, object]]] = {
         lambda s, tx, one: s.checkpoints.newest(tx, one.instance_id, limit=1)[0],
         {},
     ),
+    Detector: (lambda s, tx, one: s.detectors.insert(tx, one), lambda s, tx, one: s.detectors.find(tx, one.id), {}),
     EventOutput: (lambda s, tx, one: s.event_outputs.insert(tx, one), lambda s, tx, one: s.event_outputs.all(tx)[0], {}),
     Heartbeat: (lambda s, tx, one: s.instances.put(tx, one), lambda s, tx, one: s.instances.all(tx)[0], {}),
     Hold: (
