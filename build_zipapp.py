@@ -57,7 +57,11 @@ PLATFORMS = (
     ("win_amd64",),
 )
 LIBCS = (("musllinux", "musl"), ("manylinux", "gnu"), ("macosx", "darwin"), ("win", "win32"))
-UNUSED = "anyio/pytest_plugin.py", "anyio/_backends/_trio.py", "anyio/to_process.py", "idna/__main__.py", "idna/cli.py"
+# Files and folders of the wheels that the gateway never imports.
+UNUSED = (
+    *("anyio/pytest_plugin.py", "anyio/_backends/_trio.py", "anyio/to_process.py", "idna/__main__.py", "idna/cli.py"),
+    *("mistune/__main__.py", "mistune/directives/", "mistune/renderers/markdown.py", "mistune/renderers/rst.py"),
+)
 DATA = (".sql", ".json", ".txt", ".html", ".css", ".js", ".svg")
 # All that a build reads.
 SOURCES = ("gateway", "deploy", "rules.json", "build_zipapp.py", "pyproject.toml", "LICENSE", "NOTICE")
@@ -196,7 +200,7 @@ def add_wheel_member(contents: Contents, wheel: str, project: str, name: str, da
         contents.members[member] = data
     elif ".dist-info/licenses/" in name and not name.endswith("/"):
         contents.members[f"META/licenses/{project}/{name.rpartition('/')[2]}"] = data
-    elif name.endswith(".py") and name not in UNUSED:
+    elif name.endswith(".py") and not name.startswith(UNUSED):
         contents.members[name] = data
 
 

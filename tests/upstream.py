@@ -232,6 +232,10 @@ class Handler(socketserver.StreamRequestHandler):
                 {"method": method, "path": path, "headers": headers, "body": body.decode("utf-8", "replace")}
             )
             mode = dict(SCRIPT.mode)
+        return self.answer(method, path, headers, body, mode)
+
+    def answer(self, method, path, headers, body, mode):
+        """Answer one request by the mode. Returns whether the connection goes on."""
         if path.endswith("/models"):
             listed = [
                 {"id": name, "object": "model", "created": 1, "owned_by": "script"}
@@ -414,8 +418,8 @@ class Server(socketserver.ThreadingTCPServer):
     request_queue_size = 128
 
 
-def main(port):
-    with Server(("127.0.0.1", port), Handler) as server:
+def main(port, handler=Handler):
+    with Server(("127.0.0.1", port), handler) as server:
         print(f"listening on http://127.0.0.1:{server.server_address[1]}", file=sys.stderr, flush=True)
         server.serve_forever()
 

@@ -126,6 +126,13 @@ export const api = {
   text: (path, values) => send("GET", path, { values, bare: true }),
 };
 
+/** Call half a second after the last of some events, while the page of a context is open. */
+export function afterNews({ on, signal }, names, call) {
+  let soon = null;
+  on((name) => { if (![...names, "tick"].includes(name)) return; clearTimeout(soon); soon = setTimeout(call, 500); });
+  signal.addEventListener("abort", () => clearTimeout(soon));
+}
+
 export const at = (...parts) => `/api/${parts.map((part, index) => (index % 2 ? encodeURIComponent(part) : part)).join("/")}`;
 
 /** Save a text as a file of this computer. */

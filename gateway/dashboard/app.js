@@ -8,17 +8,17 @@ import { PARTS } from "./pages/parts.js";
 import { button, empty, failed, iconButton, loading, toast, trouble } from "./ui.js";
 
 const PAGES = [
-  { id: "overview", label: "Overview", key: "o" },
+  { id: "overview", label: "Overview", key: "o", timed: true },
   { id: "traffic", label: "Traffic", key: "t", needs: ["traffic:read"], timed: true },
   { id: "incidents", label: "Incidents", key: "i", needs: ["alerts:read"], timed: true },
-  { id: "alerts", label: "Alerts", key: "a", needs: ["alerts:read"] },
+  { id: "alerts", label: "Alerts", key: "a", needs: ["alerts:read"], timed: true },
   { id: "shield", label: "Shield", key: "s", needs: ["shield:read", "policies:read", "risk_acceptances:read"], group: "Protect" },
   { id: "keys", label: "Keys", key: "k", needs: ["api_keys:read"] },
   { id: "agents", label: "Agents", key: "n", needs: ["agents:read"] },
   { id: "fleet", label: "Fleet", key: "f", needs: ["fleet:read"] },
   { id: "posture", label: "Posture", key: "p", needs: ["posture:read"], group: "Govern" },
-  { id: "cost", label: "Cost", key: "c", needs: ["budgets:read"] },
-  { id: "audit", label: "Audit & reports", key: "u", needs: ["audit:read", "reports:read"] },
+  { id: "cost", label: "Cost", key: "c", needs: ["budgets:read"], timed: true },
+  { id: "audit", label: "Audit & reports", key: "u", needs: ["audit:read", "reports:read"], timed: true },
   { id: "settings", label: "Settings", key: "e", needs: ["settings:read", "providers:read", "access:read", "users:read"] },
 ];
 const app = document.getElementById("app");

@@ -1,13 +1,16 @@
 // Filters of a list: their values stand in the address, a range of time holds for all pages, and names are suggested.
 
 import { api, can } from "./api.js";
-import { fill, h } from "./dom.js";
+import { fill, h, number } from "./dom.js";
 import { button, words } from "./ui.js";
 
 /** The options of a filter, and the value that an address names though no option has it. */
 const offered = (options, value) => (options.some((option) => (Array.isArray(option) ? option[0] : option) === value) ? options : [...options, [value, value]]);
-/** Filters whose values stand in the URL: [{name, label, options | type}]. changed: called with {name: value}. */
-export function filters(list, values, changed) {
+/**
+ * Filters whose values stand in the URL: [{name, label, options | type}]. changed: called with {name: value}.
+ * count({name: value}): how many rows a choice leaves. The choices say so once somebody reaches for the filters.
+ */
+export function filters(list, values, changed, count) {
   const form = h("form.filters", { role: "search", "aria-label": "Filters", onsubmit: (event) => event.preventDefault() }, list.filter(Boolean).map((given) => {
     const one = { label: words(given.name), ...given };
     const value = values[one.name] ?? one.value ?? "";
@@ -21,16 +24,32 @@ export function filters(list, values, changed) {
       : h("input", { name: one.name, type: one.type || "search", value, placeholder: one.placeholder || "Any", onchange: set, maxlength: "200", autocomplete: "off", spellcheck: "false" });
     return h("label.filter", h("span", one.label), input, one.suggest && suggestions(input, one.suggest));
   }));
-  const count = () => list.filter((one) => one && form.elements[one.name].value && form.elements[one.name].value !== one.value).length;
+  const set = () => list.filter((one) => one && form.elements[one.name].value && form.elements[one.name].value !== one.value).length;
   const fold = button("Filters", () => fold.setAttribute("aria-expanded", String(form.classList.toggle("open"))), { sign: "menu" });
-  const tell = () => { fold.lastChild.textContent = count() ? `Filters (${count()} set)` : "Filters"; };
+  const tell = () => { fold.lastChild.textContent = set() ? `Filters (${set()} set)` : "Filters"; };
   fold.classList.add("fold");
   fold.setAttribute("aria-expanded", "false");
   form.prepend(fold);
   form.addEventListener("change", tell);
   tell();
+  if (count) counted(form, list, count);
   return form;
 }
+/** Write beside each choice how many rows it leaves: when somebody reaches for the filters, and after each change. */
+function counted(form, list, count) {
+  let ticket = 0, soon = null, at = -FRESH_MS;
+  const tally = () => {
+    const mine = ++ticket;
+    at = performance.now();
+    for (const { name, options } of list) for (const option of options && name !== "since" ? form.elements[name].options : []) {
+      const label = (option.dataset.label ||= option.textContent);
+      count({ [name]: option.value }).then((total) => { if (mine === ticket) option.textContent = `${label} (${total === null ? "10,000+" : number(total)})`; }, () => {});
+    }
+  };
+  for (const kind of ["pointerenter", "focusin"]) form.addEventListener(kind, () => { if (performance.now() - at > FRESH_MS) tally(); });
+  form.addEventListener("change", () => { clearTimeout(soon); if (ticket) soon = setTimeout(tally, 200); });
+}
+const FRESH_MS = 30000;
 /** What a field may be filled with: ask() returns [[value, label?]] once the field is entered. */
 function suggestions(input, ask) {
   const list = h("datalist", { id: `s${Math.round(performance.now() * 1000)}-${input.name}` });
@@ -44,8 +63,8 @@ export const chosenTime = () => { try { return JSON.parse(sessionStorage.getItem
 const shortTime = (text) => (/^\d{4}-/.test(text || "") ? new Date(text).toLocaleString(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" }) : text || "now");
 
 /** A choice of a time: a range that ends now, or from one time to another. */
-function timeFilter(one, values, changed) {
-  const node = h("select", { name: "since" });
+export function timeFilter(one, values, changed) {
+  const node = h("select", { name: "since", "aria-label": "Time range" });
   let { since = one.value ?? "", until = "" } = values;
   const draw = () => {
     const own = until || (since && !one.options.some(([key]) => key === since)) ? [["own", `${shortTime(since)} to ${shortTime(until)}`]] : [];

@@ -8,12 +8,12 @@ let count = 0;
 /**
  * Make a form.
  * fields: [{name, label, type, hint, value, options, required, placeholder, min, max, when}]; a label is the name in words
- * if none is given, and a value is that of the record `of`. A hidden field is not sent. type: text, password,
+ * if none is given, a value that of the record `of`, a type select if there are options. A hidden field is not sent. type: text, password,
  * number, select, checks, switch, area, list (words with commas), expiry, or a {node, value()} of one's own as `own`.
  * send(values): what to do with them; an error with `param` is told at that field.
  */
 export function form(fields, send, { label = "Save", cancel, kind = "primary", done, of } = {}) {
-  const parts = fields.filter(Boolean).map((one) => part({ label: words(one.name), value: of?.[one.name], ...one }));
+  const parts = fields.filter(Boolean).map((one) => part({ label: words(one.name), value: of?.[one.name], type: one.options ? "select" : "text", ...one }));
   const trouble = h("div.form-error", { role: "alert" });
   const submit = button(label, null, { kind, type: "submit" });
   const node = h("form.form", { novalidate: true }, parts.map((one) => one.node), trouble, h("div.form-end", cancel && button("Cancel", cancel), submit));

@@ -1,8 +1,11 @@
 // What the pages of records have in common: one is saved, or removed after a question.
 
 import { api, at } from "./api.js";
-import { button, confirm, toast } from "./ui.js";
+import { table } from "./table.js";
+import { button, confirm, load, toast, words } from "./ui.js";
 
+/** Show all records of a list in a table. more: about the table. Returns how to do so again. */
+export const records = (node, path, signal, more) => load(node, () => api.page(`/api/${path}`, {}, signal), ({ items }) => table({ label: words(path), rows: items, ...more }).node);
 /** Change a record, or add it where there is none yet. path: of its list. */
 export const keep = (path, row, values) => (row ? api.patch(at(path, row.id), { ...values, version: row.version }) : api.post(`/api/${path}`, values));
 /** A button that removes a record. text: what follows from that. */

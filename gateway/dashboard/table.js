@@ -16,7 +16,7 @@ const PAGE = 50, MOST_SAVED = 10000;
  * rows: all of them, or path and values(): the list to ask for, and its filters. context: of the page whose address holds
  * how the list is sorted. arrived(items): called with each page. href(row): where its first cell leads. none: said when
  * empty. tools(row): buttons at its end. keys: {letter: act(row)}. mark(row): a class. bulk(ids): buttons for the rows
- * that are ticked; without it none can be. Returns {node, reload, set, current}.
+ * that are ticked; without it none can be. Returns {node, reload, set, current, count(change): how many rows other filters leave}.
  */
 export function table({ label, columns, rows, path, values = () => ({}), context, arrived, href, tools, keys = {}, none = "Nothing here yet.", mark, bulk, size = PAGE, sorted = null }) {
   columns = columns.map((one) => { const field = (row) => row[one.of]; return { label: words(one.of), align: one.as === number && "end", cell: (row) => (one.as ? one.as(field(row)) : field(row)), ...one, sort: one.sort === true ? field : one.sort }; });
@@ -127,7 +127,7 @@ export function table({ label, columns, rows, path, values = () => ({}), context
   /** Save all rows that the filters leave, with every field that the gateway states. */
   async function saveAll() {
     const list = path ? await api.all(path, { ...values(), sort: by, limit: 100 }, context?.signal, MOST_SAVED) : inOrder();
-    save(`${label.split(",")[0].toLowerCase().replaceAll(" ", "-")}.csv`, csv(list), "text/csv");
+    save(`${label.toLowerCase().replaceAll(" ", "-")}.csv`, csv(list), "text/csv");
     toast(path && list.length >= MOST_SAVED && (total === null || total > list.length) ? `Saved the first ${number(list.length)} rows. Set more filters to save the others.` : `Saved ${number(list.length)} ${list.length === 1 ? "row" : "rows"}.`);
   }
 
@@ -190,6 +190,7 @@ export function table({ label, columns, rows, path, values = () => ({}), context
     node, press, untick,
     /** Ask from the first page on, as other filters want it. */
     restart,
+    count: async (change) => (await api.page(path, { ...values(change), limit: 1 }, context.signal)).total,
     reload: () => (path ? fetchPage() : draw()),
     set(list) { all = list; place = Math.min(place, Math.max(0, Math.ceil(list.length / size) - 1)); draw(); },
     get isFirst() { return place === 0; },

@@ -3,8 +3,8 @@
 import { h, fill, icon } from "./dom.js";
 
 export const SEVERITIES = ["critical", "high", "medium", "low"];
-const CAPITALS = { pii: "PII", c2: "Command and control", usd: "USD", mcp: "MCP", api: "API", html: "HTML", csv: "CSV", json: "JSON", jsonl: "JSON lines", cli: "Command line", ok: "OK", sha256: "SHA-256", chars: "Characters", ip: "IP" };
-export const words = (text) => { if (CAPITALS[text]) return CAPITALS[text]; const plain = String(text ?? "–").replaceAll(/[_-]/g, " "); return plain.charAt(0).toUpperCase() + plain.slice(1); };
+const CAPITALS = { pii: "PII", c2: "Command and control", usd: "USD", mcp: "MCP", api: "API", html: "HTML", csv: "CSV", json: "JSON", jsonl: "JSON lines", cli: "Command line", ok: "OK", sha256: "SHA-256", chars: "Characters", ip: "IP", status: "State" };
+export const words = (text) => { if (CAPITALS[text]) return CAPITALS[text]; const plain = String(text ?? "–").replace(/_at$/, "").replaceAll(/[_-]/g, " "); return plain.charAt(0).toUpperCase() + plain.slice(1); };
 
 /** A severity: shape, word and colour. */
 export const severity = (name) => h(`span.badge.sev-${SEVERITIES.includes(name) ? name : "low"}`, icon(SEVERITIES.includes(name) ? name : "low"), words(name));

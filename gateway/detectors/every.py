@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from gateway.detectors.chat import OPENAI_CHAT
-from gateway.detectors.protocol import Judgement, Protocol, Question, Unreadable, probability, worst
+from gateway.detectors.protocol import (
+    Judgement,
+    Protocol,
+    Question,
+    Unreadable,
+    chance,
+    listed,
+    named,
+    probability,
+    worst,
+)
 from gateway.domain.detectors import Detector, DetectorKind
 
 PLACEHOLDER = "{{text}}"
@@ -23,14 +33,17 @@ def _ask_tei(detector: Detector, questions: Sequence[Question]) -> object:
 
 
 def _read_tei(detector: Detector, answer: Any, count: int) -> Sequence[Judgement]:
-    return [_classified(detector, {one["label"]: probability(one["score"]) for one in scores}) for scores in answer]
+    return [
+        _classified(detector, [Judgement(probability(one["score"]), named(one["label"])) for one in scores])
+        for scores in answer
+    ]
 
 
-def _classified(detector: Detector, scores: dict[str, float]) -> Judgement:
+def _classified(detector: Detector, found: Sequence[Judgement]) -> Judgement:
     """Return the worst label. One of those that count must be there, or the labels are those of another model."""
-    if not any(detector.category(label) for label in scores):
+    if not any(detector.category(one.label) for one in found):
         raise Unreadable("it names none of the labels that count")
-    return worst(detector, [Judgement(score, label) for label, score in scores.items()])
+    return worst(detector, found)
 
 
 def _ask_vllm(detector: Detector, questions: Sequence[Question]) -> object:
@@ -40,14 +53,17 @@ def _ask_vllm(detector: Detector, questions: Sequence[Question]) -> object:
 def _read_vllm(detector: Detector, answer: Any, count: int) -> Sequence[Judgement]:
     """Read the probabilities. Only the likeliest class is named; `labels` may name the others by their number."""
     found = []
-    for one in sorted(answer["data"], key=lambda one: one["index"]):
-        chances = {str(number): probability(value) for number, value in enumerate(one["probs"])}
-        named = {label: chance for label, chance in chances.items() if label in detector.labels}
-        if not named:
-            likeliest, bad = max(chances.values()), next(filter(detector.category, detector.labels))
-            is_bad = detector.category(one["label"]) is not None
-            named = {one["label"]: likeliest} if is_bad else {bad: 1 - likeliest}
-        found.append(_classified(detector, named))
+    for place, one in enumerate(sorted(answer["data"], key=lambda one: one["index"])):
+        if one["index"] != place:
+            raise Unreadable("an index is missing or there twice")
+        chances = [Judgement(probability(value), str(number)) for number, value in enumerate(one["probs"])]
+        chosen = [each for each in chances if each.label in detector.labels]
+        if not chosen:
+            likeliest = max(each.probability for each in chances)
+            label, bad = named(one["label"]), next(filter(detector.category, detector.labels))
+            is_bad = detector.category(label) is not None
+            chosen = [Judgement(likeliest, label) if is_bad else Judgement(1 - likeliest, bad)]
+        found.append(_classified(detector, chosen))
     return found
 
 
@@ -60,10 +76,13 @@ def _read_moderations(detector: Detector, answer: Any, count: int) -> Sequence[J
     for one in answer["results"]:
         if not isinstance(one["flagged"], bool):
             raise Unreadable("flagged is neither true nor false")
-        scores = one.get("category_scores") or {name: float(is_so) for name, is_so in one["categories"].items()}
-        all_scores = [Judgement(probability(score), name) for name, score in scores.items()]
+        scores = one.get("category_scores") or one["categories"]
+        all_scores = [Judgement(chance(score), name) for name, score in scores.items()]
+        if detector.labels:
+            found.append(_classified(detector, all_scores))
+            continue
         # Without names of its own, the detector's own threshold decides as well.
-        flagged = [Judgement(1.0, worst(detector, all_scores).label)] if one["flagged"] and not detector.labels else []
+        flagged = [Judgement(1.0, max(scores, key=scores.__getitem__, default=""))] if one["flagged"] else []
         found.append(worst(detector, all_scores + flagged))
     return found
 
@@ -73,14 +92,14 @@ def _ask_fms(detector: Detector, questions: Sequence[Question]) -> object:
 
 
 def _read_fms(detector: Detector, answer: Any, count: int) -> Sequence[Judgement]:
-    return [worst(detector, [_span(one, "detection") for one in spans]) for spans in answer]
+    return [worst(detector, [_span(one, "detection") for one in listed(spans)]) for spans in listed(answer)]
 
 
 def _span(found: Any, label: str) -> Judgement:
     start, end = found["start"], found["end"]
     if not (type(start) is int and type(end) is int and 0 <= start <= end):
         raise Unreadable("a span is none")
-    return Judgement(probability(found["score"]), str(found[label]), start, end)
+    return Judgement(probability(found["score"]), named(found[label]), start, end)
 
 
 def _ask_presidio(detector: Detector, questions: Sequence[Question]) -> object:
@@ -88,9 +107,7 @@ def _ask_presidio(detector: Detector, questions: Sequence[Question]) -> object:
 
 
 def _read_presidio(detector: Detector, answer: Any, count: int) -> Sequence[Judgement]:
-    if not isinstance(answer, list):
-        raise Unreadable("the answer is no list")
-    return [worst(detector, [_span(one, "entity_type") for one in answer])]
+    return [worst(detector, [_span(one, "entity_type") for one in listed(answer)])]
 
 
 def _ask_json(detector: Detector, questions: Sequence[Question]) -> object:
@@ -108,8 +125,8 @@ def filled(value: Any, text: str) -> object:
 
 def _read_json(detector: Detector, answer: Any, count: int) -> Sequence[Judgement]:
     score = pointed(answer, detector.score_path or "")
-    label = "" if detector.label_path is None else str(pointed(answer, detector.label_path))[:100]
-    return [worst(detector, [Judgement(float(score) if isinstance(score, bool) else probability(score), label)])]
+    label = "" if detector.label_path is None else named(pointed(answer, detector.label_path))
+    return [worst(detector, [Judgement(chance(score), label)])]
 
 
 def pointed(value: Any, pointer: str) -> Any:

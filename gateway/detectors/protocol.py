@@ -65,7 +65,32 @@ def probability(value: object) -> float:
     return float(value)
 
 
+def chance(value: object) -> float:
+    """Return true or false, or a probability, of an answer as a number."""
+    return float(value) if isinstance(value, bool) else probability(value)
+
+
+def listed(value: object) -> list[Any]:
+    """Return a list of an answer. Nothing else is one: an empty object, too, would look like no findings."""
+    if not isinstance(value, list):
+        raise Unreadable("something is no list")
+    return value
+
+
+def named(value: object) -> str:
+    """Return a label of an answer: a text, or the number of a class."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise Unreadable("a label is neither a text nor a number")
+    return str(value)[:100]
+
+
+def counts(detector: Detector, one: Judgement) -> bool:
+    """Tell whether a judgement objects to its text, by the labels and the threshold of its detector."""
+    is_sure_enough = one.is_unsure or one.probability >= detector.threshold
+    return one is not NOTHING and is_sure_enough and detector.category(one.label) is not None
+
+
 def worst(detector: Detector, found: Sequence[Judgement]) -> Judgement:
-    """Return the most probable of the judgements whose label counts, `NOTHING` if none does."""
+    """Return the judgement that weighs most of those whose label counts, `NOTHING` if none does."""
     counting = (one for one in found if detector.category(one.label) is not None)
-    return max(counting, key=lambda one: one.probability, default=NOTHING)
+    return max(counting, key=lambda one: (counts(detector, one), not one.is_unsure, one.probability), default=NOTHING)

@@ -14,6 +14,7 @@ itself. There are three kinds of addresses:
 import re
 from collections.abc import Callable
 from enum import Enum
+from functools import cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import SplitResult, urlsplit
 
@@ -113,19 +114,18 @@ def check_host(host: str, *, allow_private: bool) -> None:
         raise _bad("leads to a private address: set allow_private if that is meant")
 
 
-def may_connect(address: str) -> bool:
-    """Return whether a provider without `allow_private` may use an IP address."""
-    return _reach(address) is Reach.OPEN
-
-
-def may_connect_privately(address: str) -> bool:
-    """Return whether a provider with `allow_private` may use an IP address."""
-    return _reach(address) is not Reach.FORBIDDEN
-
-
+@cache
 def address_check(*, allow_private: bool) -> Callable[[str], bool]:
     """Return what decides about an address: always the same function, since connections are shared by it."""
-    return may_connect_privately if allow_private else may_connect
+    allowed = {Reach.OPEN, Reach.PRIVATE} if allow_private else {Reach.OPEN}
+
+    def may_connect(address: str) -> bool:
+        try:
+            return reach_of(address) in allowed
+        except ValueError:
+            return False
+
+    return may_connect
 
 
 def reach_of(text: str) -> Reach:
@@ -143,13 +143,6 @@ def _is_forbidden(address: IPv4Address | IPv6Address) -> bool:
     # Link-local addresses hold the metadata of nearly every cloud.
     is_special = address.is_link_local or address.is_multicast or address.is_unspecified
     return is_special or any(address in network for network in _FORBIDDEN)
-
-
-def _reach(address: str) -> Reach:
-    try:
-        return reach_of(address)
-    except ValueError:
-        return Reach.FORBIDDEN
 
 
 def _embedded(address: IPv6Address) -> IPv4Address | None:

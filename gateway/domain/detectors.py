@@ -6,6 +6,7 @@ from enum import StrEnum
 from urllib.parse import urlsplit
 
 from gateway.domain.providers import STORED
+from gateway.settings import is_loopback
 from gateway.shield.detections import CATEGORIES, Direction, Effect, ScanResult
 
 MAX_DETECTORS = 20
@@ -135,13 +136,15 @@ class Detector:
         """Whether secrets are masked before a text is sent: always by default, unless it stays on this host."""
         if self.send_masked is not None:
             return self.send_masked
-        host = urlsplit(self.base_url).hostname or ""
-        return not (host in ("localhost", "::1") or host.startswith("127."))
+        return not is_loopback(urlsplit(self.base_url).hostname or "")
 
     def category(self, label: str) -> str | None:
         """Return the category of a label; None if the label does not count. An empty one always counts."""
-        others = self.labels.get("*", "pii" if self.kind is DetectorKind.PRESIDIO else "injection")
-        found = self.labels.get(label, others if not label or "*" in self.labels or not self.labels else SAFE)
+        usual = "pii" if self.kind is DetectorKind.PRESIDIO else "injection"
+        others = self.labels.get("*", SAFE if self.labels else usual)
+        found = self.labels.get(label, others)
+        if not label and found == SAFE:
+            return usual
         return None if found == SAFE else found
 
     def key_source(self) -> str | None:

@@ -170,17 +170,14 @@ def cef(event: OutEvent) -> str:
 
 def _line(event: OutEvent, form: OutputFormat, max_bytes: int, as_json: Callable[[OutEvent], bytes]) -> bytes:
     """Return the event as one line of its form. An event that is too long goes without its details."""
-    write = {OutputFormat.JSON: as_json, OutputFormat.OCSF: _as_ocsf, OutputFormat.CEF: _as_cef}[form]
+    writers: Mapping[OutputFormat, Callable[[OutEvent], bytes]] = {
+        OutputFormat.JSON: as_json,
+        OutputFormat.OCSF: lambda one: write_json(ocsf(one)),
+        OutputFormat.CEF: lambda one: cef(one).encode(),
+    }
+    write = writers[form]
     line = write(event)
     return line if len(line) <= max_bytes else write(replace(event, data=_brief(event.data)))
-
-
-def _as_ocsf(event: OutEvent) -> bytes:
-    return write_json(ocsf(event))
-
-
-def _as_cef(event: OutEvent) -> bytes:
-    return cef(event).encode()
 
 
 def _ascii(value: object) -> bytes:

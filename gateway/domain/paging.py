@@ -73,10 +73,8 @@ def read_cursor(cursor: str, query: Sequence[object], kinds: Sequence[type | Uni
             raise ValueError
         raw = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         tag, joined = raw[:_TAG_BYTES], raw[_TAG_BYTES:]
-        if tag != _tag(query, joined):
-            raise ValueError
         position = read_json(joined)
-        if not isinstance(position, list):
+        if tag != _tag(query, joined) or not isinstance(position, list):
             raise ValueError
         if not all(isinstance(part, kind) for part, kind in zip(position, kinds, strict=True)):
             raise ValueError

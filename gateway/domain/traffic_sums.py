@@ -5,9 +5,11 @@ all rows; the buckets of five minutes and of an hour have every dimension. Durat
 so that the quantiles of any window can be read from them. A quantile is exact to within the step between two bounds.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+
+from gateway.domain.traffic import TrafficRow
 
 MINUTE_MS = 60_000
 FIVE_MINUTES_MS = 5 * MINUTE_MS
@@ -50,33 +52,24 @@ class Counters:
 
 
 COUNTERS = tuple(field.name for field in fields(Counters))
+SUM_KEY = ("size_ms", "dimension", "origin", "bucket_at", "value")
+"""What identifies a sum. size_ms: the length of the bucket. bucket_at: its begin, a multiple of the length."""
 
 
-@dataclass(frozen=True, slots=True)
-class SumKey:
-    """The identity of a sum. size_ms: the length of the bucket. bucket_at: its begin, a multiple of the length."""
-
-    size_ms: int
-    dimension: str
-    origin: str
-    bucket_at: int
-    value: str
-
-
-def sum_up(groups: Iterable[tuple[Any, Iterable[str]]]) -> dict[SumKey, Counters]:
-    """Return the sums of groups of like rows, each given as ``(group, ids of its rules)``.
-
-    A group is a row with all of `COUNTERS`, the columns of traffic, and three more: `minute_at`, the begin of its
-    minute, and `latency` and `overhead`, each the smallest of `BOUNDS_US` that is not below it, as text, or `BEYOND`.
-    """
+def sum_up(rows: Iterable[TrafficRow]) -> list[dict[str, object]]:
+    """Return the sums of some rows: `SUM_KEY` and `COUNTERS` of each. A request that was blocked is no failure."""
     sums: dict[tuple[int, str, str, int, str], list[int]] = {}
     known: dict[str, set[str]] = {}
-    for group, rules in groups:
-        numbers = [group[name] for name in COUNTERS]
-        minute_at, origin = group["minute_at"], group["origin"]
-        values = [(ALL, ""), (LATENCY, group["latency"]), (OVERHEAD, group["overhead"])]
-        values += [(name, _bounded(known, name, group[column])) for name, column in _BY_COLUMN.items()]
-        values += [("rule", _bounded(known, "rule", rule)) for rule in set(rules)]
+    for row in rows:
+        has_failed = row.status >= 400 and row.action != "blocked"
+        numbers = [1, int(row.verdict == "BLOCK"), int(row.verdict == "REVIEW"), int(has_failed)]
+        numbers += [row.prompt_tokens or 0, row.reply_tokens or 0, row.cost_microusd or 0]
+        numbers += [row.elapsed_us, row.overhead_us]
+        minute_at, origin = row.occurred_at - row.occurred_at % MINUTE_MS, row.origin
+        values = [(ALL, ""), (LATENCY, _bound(row.elapsed_us)), (OVERHEAD, _bound(row.overhead_us))]
+        values += [(name, _bounded(known, name, getattr(row, column))) for name, column in _BY_COLUMN.items()]
+        rules = {str(one.get("rule")) for one in row.detections}
+        values += [("rule", _bounded(known, "rule", rule)) for rule in rules]
         keys = [(MINUTE_MS, ALL, origin, minute_at, "")]
         for size_ms in (FIVE_MINUTES_MS, HOUR_MS):
             keys += [
@@ -84,7 +77,7 @@ def sum_up(groups: Iterable[tuple[Any, Iterable[str]]]) -> dict[SumKey, Counters
             ]
         for key in keys:
             sums[key] = [old + new for old, new in zip(sums[key], numbers, strict=True)] if key in sums else numbers
-    return {SumKey(*key): Counters(*numbers) for key, numbers in sums.items()}
+    return [dict(zip((*SUM_KEY, *COUNTERS), (*key, *numbers), strict=True)) for key, numbers in sums.items()]
 
 
 def quantile_ms(counts: Mapping[str, int], share: float) -> float | None:
@@ -102,6 +95,11 @@ def quantile_ms(counts: Mapping[str, int], share: float) -> float | None:
             return round((low + (bound - low) * (wanted - below) / count) / 1000, 3)
         below, low = below + count, bound
     return round(BOUNDS_US[-1] / 1000, 3)
+
+
+def _bound(duration_us: int) -> str:
+    at = bisect_left(BOUNDS_US, duration_us)
+    return str(BOUNDS_US[at]) if at < len(BOUNDS_US) else BEYOND
 
 
 def _bounded(known: dict[str, set[str]], dimension: str, value: str | None) -> str:

@@ -59,20 +59,13 @@ class JoinedText:
         """
         if not result.detections:
             return result
-        pieces: list[tuple[int, Leaf, int]] = []
-        begin = 0
-        for leaf in self.leaves:
-            pieces.append((begin, leaf, 0))
-            begin += len(leaf.text) + 1
-        pieces += self.seams
-        digests: dict[int, str] = {}
-        found = [one for detection in result.detections for one in _in_leaves(detection, pieces, digests, seal)]
+        begins = accumulate((len(leaf.text) + 1 for leaf in self.leaves), initial=0)
+        pieces = [*((begin, leaf, 0) for begin, leaf in zip(begins, self.leaves, strict=False)), *self.seams]
+        found = [one for detection in result.detections for one in _in_leaves(detection, pieces, seal)]
         return replace(result, detections=tuple(sorted(found, key=lambda one: -one.score)))
 
 
-def _in_leaves(
-    found: Detection, pieces: Sequence[tuple[int, Leaf, int]], digests: dict[int, str], seal: Seal
-) -> Iterable[Detection]:
+def _in_leaves(found: Detection, pieces: Sequence[tuple[int, Leaf, int]], seal: Seal) -> Iterable[Detection]:
     """Yield a detection as it stands in each leaf, first in that of the match it is reported at.
 
     That of the attack model stands in one leaf, the one that has most of its words.
@@ -99,8 +92,6 @@ def _in_leaves(
         most = max(leaves, key=lambda key: len(spans[key]))
         leaves = {most: leaves[most]}
     for number, (key, leaf) in enumerate(leaves.items(), 1):
-        if key not in digests:
-            digests[key] = digest_of(leaf.text)
         start, end = spans[key][0]
         is_last = number == MOST_LEAVES < len(leaves)
         yield replace(
@@ -112,7 +103,7 @@ def _in_leaves(
             score=found.score if number == 1 else 0,
             count=len(spans[key]) if found.spans else found.count,
             spans=tuple(spans[key]) if len(spans[key]) > 1 else (),
-            sha256=digests[key],
+            sha256=digest_of(leaf.text),
             chars=len(leaf.text),
             secret=seal(leaf.text[start:end]) if found.category in MASKED_CATEGORIES and start < end else "",
             is_spread=found.is_spread or stands_elsewhere or is_last or any(leaf_id == key for leaf_id, _ in spread),
@@ -138,22 +129,7 @@ def message_ends(joined: JoinedText) -> Sequence[int]:
 
 def join(leaves: Sequence[Leaf]) -> JoinedText:
     """Join leaves with line breaks, and append the seams of neighbouring content leaves."""
-    texts: list[str] = []
-    before: Leaf | None = None
-    has_seams = False
-    for leaf in leaves:
-        texts.append(leaf.text)
-        if leaf.kind is _CONTENT:
-            if before is not None and not has_seams:
-                has_seams = _may_hide(before, leaf)
-            before = leaf
-    text = "\n".join(texts)
-    if not has_seams:
-        return JoinedText(text, leaves)
-    return _with_seams(text, leaves, _runs([leaf for leaf in leaves if leaf.kind is _CONTENT]))
-
-
-def _with_seams(text: str, leaves: Sequence[Leaf], runs: Sequence[Sequence[Leaf]]) -> JoinedText:
+    text = "\n".join(leaf.text for leaf in leaves)
     parts = [text, "\n"]
     seams: list[tuple[int, Leaf, int]] = []
     length = len(text) + 1
@@ -182,7 +158,7 @@ def _with_seams(text: str, leaves: Sequence[Leaf], runs: Sequence[Sequence[Leaf]
             if not is_last:
                 add(leaf, tail, size, "")
 
-    for run in runs:
+    for run in _runs([leaf for leaf in leaves if leaf.kind is _CONTENT]):
         glue(run)
         if len(run) > 2:  # a match must be found as well when a third text stands glued before it
             for first, second in pairwise(run):

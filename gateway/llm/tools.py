@@ -11,10 +11,9 @@ def offered_tools(body: Mapping[str, object]) -> Iterator[str]:
     for chosen in (body.get("tool_choice"), body.get("function_call")):
         if isinstance(chosen, dict):
             yield from _named(chosen)
-            for tool in _list(chosen.get("tools")):
-                yield from _named(tool)
-            if isinstance(allowed := chosen.get("allowed_tools"), dict):
-                for tool in _list(allowed.get("tools")):
+            allowed = chosen.get("allowed_tools")
+            for holder in (chosen, allowed if isinstance(allowed, dict) else {}):
+                for tool in _list(holder.get("tools")):
                     yield from _named(tool)
     for message in _list(body.get("messages")):
         yield from _of_message(message)

@@ -66,15 +66,13 @@ class HttpUpstream:
         self._listed_until_seconds = float("-inf")
         self._offload = ThreadOffload()
         self._key = OwnKey(api_key)
-        headers = [("accept", "application/json"), ("accept-encoding", "gzip"), ("user-agent", user_agent)]
+        self._headers = {"accept": "application/json", "accept-encoding": "gzip", "user-agent": user_agent}
         if api_key:
-            headers.append(("authorization", f"Bearer {api_key}"))
-        self._headers = tuple(headers)
-        self._headers_by_name = dict(headers)
+            self._headers["authorization"] = f"Bearer {api_key}"
 
     async def complete(self, prompt: Prompt, traceparent: str | None = None) -> Reply:
         """Complete a chat, as `Upstream` says."""
-        headers = (*self._headers, ("content-type", "application/json"), *self._trace(traceparent))
+        headers = (*self._headers.items(), ("content-type", "application/json"), *self._trace(traceparent))
         sent = prompt.raw or write_json(prompt.body)
         answer, has_key = await self._ask("POST", "/chat/completions", headers, sent, self._terms)
         if not 200 <= answer.status < 300:
@@ -92,7 +90,7 @@ class HttpUpstream:
 
     async def stream(self, prompt: Prompt, traceparent: str | None = None) -> HttpReplyStream:
         """Stream a chat, as `Upstream` says. The time that the record gives a reply is then the longest silence."""
-        sent = {**self._headers_by_name, "accept": EVENTS, "accept-encoding": "identity"}
+        sent = {**self._headers, "accept": EVENTS, "accept-encoding": "identity"}
         headers = (*sent.items(), ("content-type", "application/json"), *self._trace(traceparent))
         terms = replace(self._terms, total_seconds=MAX_STREAM_SECONDS, idle_seconds=self._terms.total_seconds)
         raw = write_json(stream_body(prompt.body))
@@ -123,7 +121,7 @@ class HttpUpstream:
         Raises:
             UpstreamUnavailable: it did not list them.
         """
-        answer, _ = await self._ask("GET", "/models", self._headers, b"", self._list_terms)
+        answer, _ = await self._ask("GET", "/models", tuple(self._headers.items()), b"", self._list_terms)
         if 200 <= answer.status < 300:
             return _read_models(_json(answer))
         refusal = refusal_of(answer)
@@ -199,7 +197,8 @@ class JsonReader:
         except ValueError as error:
             raise UpstreamUnavailable("its URL cannot be asked") from error
         if reply.status != 200:
-            raise UpstreamUnavailable(f"it answered with status {reply.status}")
+            said = f"it answered with status {reply.status}"
+            raise UpstreamFault(said, detail=said, status=reply.status)
         try:
             clean, _ = OwnKey(key).mask(reply.body, max_values=JSON_VALUES)
             return read_json(clean, max_values=JSON_VALUES)

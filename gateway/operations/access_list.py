@@ -21,6 +21,7 @@ from gateway.operations.operation import choice, kind
 from gateway.operations.rows import Noun, paging
 from gateway.records import project
 from gateway.services.access_list import WantedChange, WantedEntry
+from gateway.store.tables import ENTRY_SORTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,7 @@ ACCESS_OPERATIONS = (
         query=(
             choice("list", ListName, "Only entries of this list."),
             choice("type", EntryType, "Only entries of this type."),
-            *paging(MAX_ENTRY_LIMIT),
+            *paging(MAX_ENTRY_LIMIT, sorts=ENTRY_SORTS),
         ),
     ),
     _ACCESS.create(

@@ -17,6 +17,7 @@ from gateway.domain.principals import Permission
 from gateway.operations.operation import choice, kind, request_id, text, time
 from gateway.operations.rows import Noun, paging, row
 from gateway.shield.detections import Severity
+from gateway.store.alerts import INCIDENT_SORTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +44,7 @@ INCIDENT_OPERATIONS = (
             request_id(),
             time("since", "Seen at or after: an RFC 3339 time, a date, or an age such as 24h."),
             time("until", "First seen at or before: an RFC 3339 time, a date, or an age such as 24h."),
-            *paging(MAX_ALERT_LIMIT),
+            *paging(MAX_ALERT_LIMIT, sorts=INCIDENT_SORTS),
         ),
     ),
     _INCIDENTS.show(

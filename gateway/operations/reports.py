@@ -5,12 +5,15 @@ from gateway.domain.reports import MAX_REPORTS, Report, ReportSchedule
 from gateway.operations.operation import ById
 from gateway.operations.rows import Noun, PageOf20, paging, row
 from gateway.services.reports import ChangedSchedule, NewReport, NewSchedule
+from gateway.store.tables import REPORT_SORTS
 
 _REPORTS = Noun("reports", Report, Permission.REPORTS_READ, Permission.REPORTS_MANAGE)
 _SCHEDULES = Noun("report_schedules", ReportSchedule, Permission.REPORTS_READ, Permission.REPORTS_MANAGE)
 
+_PAGE = paging(MAX_REPORTS, 20, REPORT_SORTS)
+
 REPORT_OPERATIONS = (
-    _REPORTS.list("List the reports that are kept, newest first.", takes=PageOf20, query=paging(MAX_REPORTS, 20)),
+    _REPORTS.list("List the reports that are kept, newest first.", takes=PageOf20, query=_PAGE),
     _REPORTS.create(
         NewReport,
         "Make a report: `type`, `format`?, `since`?, `until`? (the last seven days).",

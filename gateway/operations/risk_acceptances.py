@@ -12,6 +12,7 @@ from gateway.operations.rows import Noun, paging, public
 from gateway.records import project
 from gateway.schema import JsonSchema
 from gateway.services.risk_acceptances import ChangedAcceptance, WantedAcceptance
+from gateway.store.tables import ACCEPTANCE_SORTS
 
 _TEXT: JsonSchema = {"type": "string"}
 _NONE: JsonSchema = {"type": "null"}
@@ -62,7 +63,9 @@ _ACCEPTANCES = Noun(
     "risk_acceptances", AcceptanceView, Permission.RISK_ACCEPTANCES_READ, Permission.RISK_ACCEPTANCES_MANAGE, view=_view
 )
 _LIST = _ACCEPTANCES.list(
-    "List the risk acceptances, newest first.", takes=PageQuery, query=paging(MAX_ACCEPTANCE_LIMIT)
+    "List the risk acceptances, newest first.",
+    takes=PageQuery,
+    query=paging(MAX_ACCEPTANCE_LIMIT, sorts=ACCEPTANCE_SORTS),
 )
 
 PUBLIC_ACCEPTANCE_OPERATIONS = (

@@ -7,8 +7,10 @@ from gateway.operations.operation import Since, kind, time
 from gateway.operations.rows import Noun, PageOf20, paging, public, row
 from gateway.services.security_scans import NewSecurityScan
 from gateway.services.trust_audits import PostureView
+from gateway.store.tables import SCAN_SORTS
 
 _AUDITS = Noun("trust_audits", TrustAudit, Permission.POSTURE_READ, Permission.POSTURE_MANAGE)
+_PAGE = paging(MAX_SCANS, 20, SCAN_SORTS)
 _SCANS = Noun("security_scans", SecurityScan, Permission.SHIELD_READ, Permission.SHIELD_MANAGE)
 
 TRUST_AUDIT_OPERATIONS = (
@@ -33,7 +35,7 @@ TRUST_AUDIT_OPERATIONS = (
     _AUDITS.show("Show one trust audit."),
 )
 SECURITY_SCAN_OPERATIONS = (
-    _SCANS.list("List security scans with what each found, newest first.", takes=PageOf20, query=paging(MAX_SCANS, 20)),
+    _SCANS.list("List security scans with what each found, newest first.", takes=PageOf20, query=_PAGE),
     _SCANS.create(
         NewSecurityScan,
         "Scan prompts, tool descriptions, settings and files: `items` of name, kind and text, or `paths`.",

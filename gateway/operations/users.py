@@ -10,6 +10,7 @@ from gateway.operations.operation import ById, Door, text
 from gateway.operations.rows import Noun, paging, row
 from gateway.records import project
 from gateway.schema import Bounds
+from gateway.store.sessions import SORTS
 
 # The OpenAPI document describes it as required, as it is when nobody signs in.
 END_OF_USER = replace(
@@ -154,7 +155,7 @@ USER_OPERATIONS = (
     _SESSIONS.list(
         "List the live sessions, newest first.",
         takes=SessionFilter,
-        query=(text("user_id", "Whose sessions; those of all users if left out."), *paging(MAX_SESSION_LIMIT)),
+        query=(text("user_id", "Whose sessions; all if left out."), *paging(MAX_SESSION_LIMIT, sorts=SORTS)),
     ),
     row(
         "sessions.end_all",

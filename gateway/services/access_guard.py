@@ -5,6 +5,7 @@ The list is indexed once, and again when it was changed or an entry expires.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import field
 
 from gateway.domain.access_list import AccessEntry, Decision, Rules, Subject
 from gateway.domain.hosts import linked_hosts, named_hosts
@@ -14,7 +15,7 @@ from gateway.llm.base import Leaf, LeafKind, Leaves, Prompt, Reply
 from gateway.llm.openai import OpenAiDialect
 from gateway.llm.tools import called_tools, offered_tools
 from gateway.offload import ThreadOffload
-from gateway.services.core import Core, Service
+from gateway.services.core import Service
 from gateway.services.routing import ProviderConnection
 from gateway.store.database import StoreUnavailable
 
@@ -34,42 +35,34 @@ class EntryDenied(AccessDenied):
 class AccessGuard(Service):
     """The access list as this process applies it. Every request follows authority first."""
 
-    def __init__(self, core: Core) -> None:
-        super().__init__(core)
-        self._hits: Counter[str] = Counter()
-        self._offload = ThreadOffload()
-        self._entries: Sequence[AccessEntry] = ()
-        self.rules = Rules((), 0)
+    rules: Rules = field(default=Rules((), 0), init=False)
+    _hits: Counter[str] = field(default_factory=Counter, init=False)
+    _offload: ThreadOffload = field(default_factory=ThreadOffload, init=False)
+    _entries: Sequence[AccessEntry] = field(default=(), init=False)
 
     def check_caller(self, principal: Principal, context: RequestContext) -> None:
         """Check the address and the key of a request. Raises EntryDenied."""
-        rules = self._rules()
-        self._check(rules, Subject.ADDRESS, context.ip or "", principal, None)
-        self._check(rules, Subject.KEY, principal.id, principal, None)
+        self._check(Subject.ADDRESS, context.ip or "", principal, None)
+        self._check(Subject.KEY, principal.id, principal, None)
 
     async def check_prompt(self, principal: Principal, prompt: Prompt, leaves: Leaves, *, agent: str) -> None:
         """Check model, agent, tools and links of a prompt before anything is sent. `usable` checks the providers.
 
         Raises EntryDenied; its `param` names what is denied.
         """
-        rules = self._rules()
-        self._check(rules, Subject.MODEL, prompt.model, principal, "model")
-        self._check(rules, Subject.AGENT, agent, principal, None)
-        if Subject.TOOL in rules.has:
-            for tool in offered_tools(prompt.body):
-                self._check(rules, Subject.TOOL, tool, principal, "tools")
-        await self._check_links(rules, leaves.texts, principal, "messages")
+        self._check(Subject.MODEL, prompt.model, principal, "model")
+        self._check(Subject.AGENT, agent, principal, None)
+        for tool in offered_tools(prompt.body):
+            self._check(Subject.TOOL, tool, principal, "tools")
+        await self._check_links(leaves.texts, principal, "messages")
 
     def usable(self, principal: Principal, providers: Sequence[ProviderConnection]) -> Sequence[ProviderConnection]:
         """Return those of `providers` that a caller may use. Raises EntryDenied if there is none."""
-        rules = self._rules()
-        if Subject.PROVIDER not in rules.has:
-            return providers
         found: list[ProviderConnection] = []
         denied: list[EntryDenied] = []
         for provider in providers:
             try:
-                self._check(rules, Subject.PROVIDER, provider.name, principal, "model")
+                self._check(Subject.PROVIDER, provider.name, principal, "model")
                 found.append(provider)
             except EntryDenied as error:
                 denied.append(error)
@@ -88,15 +81,13 @@ class AccessGuard(Service):
             EntryDenied: one of them is denied; nothing of the reply may leave.
             UpstreamUnavailable: the reply is too large to be searched.
         """
-        rules = self._rules()
-        if Subject.TOOL in rules.has:
-            for tool in called_tools(reply.body):
-                self._check(rules, Subject.TOOL, tool, principal, None)
-        if Subject.DOMAIN in rules.has:
+        for tool in called_tools(reply.body):
+            self._check(Subject.TOOL, tool, principal, None)
+        if Subject.DOMAIN in self._rules().has:
             read = dialect.reply_leaves
             leaves = await self._offload.run(read, reply) if reply.is_large else read(reply)
             texts = [leaf for part in (*leaves.choices, leaves.outside) for leaf in part.texts]
-            await self._check_links(rules, texts, principal, None)
+            await self._check_links(texts, principal, None)
 
     def flush_hits(self) -> None:
         """Queue the hits for the store. If its queue is full, keep them for the next call."""
@@ -115,8 +106,8 @@ class AccessGuard(Service):
             self.rules = self.rules.later(now_at)
         return self.rules
 
-    def _check(self, rules: Rules, subject: Subject, value: str, principal: Principal, param: str | None) -> None:
-        self._apply(rules.decide(subject, value, principal.id), subject, param)
+    def _check(self, subject: Subject, value: str, principal: Principal, param: str | None) -> None:
+        self._apply(self._rules().decide(subject, value, principal.id), subject, param)
 
     def _apply(self, decision: Decision, subject: Subject, param: str | None) -> None:
         entry = decision.entry
@@ -127,12 +118,13 @@ class AccessGuard(Service):
         if not decision.is_allowed:
             raise EntryDenied(entry, subject, is_listed=decision.is_listed, param=param)
 
-    async def _check_links(self, rules: Rules, texts: Iterable[Leaf], principal: Principal, param: str | None) -> None:
+    async def _check_links(self, texts: Iterable[Leaf], principal: Principal, param: str | None) -> None:
         """Check hosts: whatever may be read as one against the deny list, only links against the allow list.
 
         An allow list for every word with a dot in it would refuse file names. The schema of a tool is no link: it names
         its own standard.
         """
+        rules = self._rules()
         if Subject.DOMAIN not in rules.has:
             return
         leaves = list(texts)
@@ -143,7 +135,7 @@ class AccessGuard(Service):
             self._apply(Decision(denied is None, denied), Subject.DOMAIN, param)
         if rules.has_allow(Subject.DOMAIN, principal.id):
             for host in linked:
-                self._check(rules, Subject.DOMAIN, host, principal, param)
+                self._check(Subject.DOMAIN, host, principal, param)
 
 
 def _hosts(leaves: Iterable[Leaf]) -> tuple[set[str], set[str]]:

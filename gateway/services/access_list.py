@@ -19,7 +19,7 @@ from gateway.domain.lock_out import shut_out
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.field_types import Expiry, line
-from gateway.schema import Bounds, check
+from gateway.schema import Bounds
 from gateway.services.resource import Resource, as_conflict, check_future, find_key, patched
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
@@ -61,7 +61,10 @@ class WantedChange:
 
 
 class AccessList(Resource[AccessEntry]):
-    """The entries of this gateway. A change that would lock out its maker needs `force`."""
+    """The entries of this gateway. A change that would lock out its maker needs `force`, or it is a Conflict.
+
+    Conflict: also for a key that there is not, and for a value that the type of the entry cannot have.
+    """
 
     noun, nouns = "entry on the access list", "entries on the access list"
     resource_type = "access_entry"
@@ -69,60 +72,32 @@ class AccessList(Resource[AccessEntry]):
     most = MAX_ENTRIES
     audited = ("value", "scope", "reason", "expires_at")
 
-    async def create(self, principal: Principal, new: WantedEntry, context: RequestContext) -> AccessEntry:
-        """Create an entry. It applies in every process from the next request on.
+    def _made(self, tx: AuthorityTransaction, new: WantedEntry) -> AccessEntry:
+        check_future(new.expires_at, self.clock.now_at())
+        wanted = self._read(tx, new.entry_type, new.value, new.scope)
+        entry = AccessEntry(
+            **self._born("acl", tx.principal),
+            list_name=new.list_name,
+            entry_type=new.entry_type,
+            value=wanted["value"],
+            scope=wanted["scope"],
+            reason=(new.reason or "").strip() or None,
+            expires_at=new.expires_at,
+        )
+        self._check_change(tx, None, entry, force=new.force)
+        return entry
 
-        Raises as `Resource.create`, also Conflict for no such key, or if, without `force`, somebody is locked out.
-        """
-        now_at = self.clock.now_at()
-        check(new)
-        check_future(new.expires_at, now_at)
-        read_value(new.entry_type, new.value)  # refused before anything is written
-
-        def work(tx: AuthorityTransaction) -> AccessEntry:
-            wanted = self._read(tx, new.entry_type, new.value, new.scope)
-            entry = AccessEntry(
-                id=self.ids.new("acl"),
-                list_name=new.list_name,
-                entry_type=new.entry_type,
-                value=wanted["value"],
-                scope=wanted["scope"],
-                reason=(new.reason or "").strip() or None,
-                created_at=now_at,
-                created_by=principal.name,
-                expires_at=new.expires_at,
-            )
-            self._check_change(tx, principal, context, None, entry, force=new.force)
-            return self._insert(tx, principal, context, entry)
-
-        return await self.audit.commit_authority(work)
-
-    async def change(
-        self, principal: Principal, name: str, changes: WantedChange, context: RequestContext
-    ) -> AccessEntry:
-        """Change an entry.
-
-        Raises as `Resource.change` and `create`, also Conflict for a value that the type of the entry cannot have.
-        """
-        now_at = self.clock.now_at()
-        check(changes)
+    def _changed(self, tx: AuthorityTransaction, before: AccessEntry, changes: WantedChange) -> AccessEntry:
         if changes.expires_at != KEEP_AT:
-            check_future(changes.expires_at, now_at)
-
-        def work(tx: AuthorityTransaction) -> AccessEntry:
-            def changed(before: AccessEntry) -> AccessEntry:
-                with as_conflict():  # the type of the entry forbids it
-                    wanted = self._read(tx, before.entry_type, changes.value, changes.scope)
-                reason = before.reason if changes.reason is None else changes.reason.strip() or None
-                expires_at = before.expires_at if changes.expires_at == KEEP_AT else changes.expires_at
-                after = patched(before, changes, **wanted, reason=reason, expires_at=expires_at)
-                if after != before:
-                    self._check_change(tx, principal, context, before, after, force=changes.force)
-                return after
-
-            return self._update(tx, principal, context, name, changes.version, changed)
-
-        return await self.audit.commit_authority(work)
+            check_future(changes.expires_at, self.clock.now_at())
+        with as_conflict():  # the type of the entry forbids it
+            wanted = self._read(tx, before.entry_type, changes.value, changes.scope)
+        reason = before.reason if changes.reason is None else changes.reason.strip() or None
+        expires_at = before.expires_at if changes.expires_at == KEEP_AT else changes.expires_at
+        after = patched(before, changes, **wanted, reason=reason, expires_at=expires_at)
+        if after != before:
+            self._check_change(tx, before, after, force=changes.force)
+        return after
 
     async def remove(
         self, principal: Principal, name: str, context: RequestContext, *, force: bool = False
@@ -131,10 +106,10 @@ class AccessList(Resource[AccessEntry]):
 
         def work(tx: AuthorityTransaction) -> AccessEntry:
             entry = self.find(tx, name)
-            self._check_change(tx, principal, context, entry, None, force=force)
-            return self._delete(tx, principal, context, entry.id)
+            self._check_change(tx, entry, None, force=force)
+            return self._delete(tx, entry.id)
 
-        return await self.audit.commit_authority(work)
+        return await self.audit.commit_authority(principal, context, work)
 
     async def find_global(self, list_name: ListName, entry_type: EntryType, value: str) -> AccessEntry:
         """Return the entry of scope `global` with this list, type and value, an unexpired one first.
@@ -158,14 +133,7 @@ class AccessList(Resource[AccessEntry]):
         return {"list": record.list_name, "type": record.entry_type} | super()._shown(record)
 
     def _check_change(
-        self,
-        tx: Transaction,
-        principal: Principal,
-        context: RequestContext,
-        before: AccessEntry | None,
-        after: AccessEntry | None,
-        *,
-        force: bool,
+        self, tx: AuthorityTransaction, before: AccessEntry | None, after: AccessEntry | None, *, force: bool
     ) -> None:
         """Refuse a duplicate, and unless forced, what locks out its maker, this host, every key or every chat.
 
@@ -184,8 +152,8 @@ class AccessList(Resource[AccessEntry]):
         refused = shut_out(
             entries,
             wanted,
-            ip=context.ip,
-            key_id=principal.id if principal.kind == "key" else None,
+            ip=tx.context.ip,
+            key_id=tx.principal.id if tx.principal.kind == "key" else None,
             keys=[key.id for key in self.store.keys.all(tx) if key.status(now_at) == "active"],
             now_at=now_at,
         )

@@ -4,8 +4,8 @@ A chat writes about an agent only when something is new: an unknown name, the se
 since the last record. The transaction that closes the chat writes it.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import AccessDenied
 from gateway.records import named_record
 from gateway.services.alerts import ITSELF, Alerts
-from gateway.services.core import Core, Service
+from gateway.services.core import Service
 from gateway.shield.detections import Severity
 from gateway.store.database import Transaction
 
@@ -88,29 +88,11 @@ _TOO_MANY = _Raised(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _LastRecord:
-    """When an agent was last recorded, with which tools. The next `quiet_ms` before and after bring nothing new."""
-
-    last_at: int
-    quiet_ms: int
-    tools: frozenset[str]
-
-    def is_due(self, occurred_at: int) -> bool:
-        return abs(occurred_at - self.last_at) >= self.quiet_ms
-
-    def is_news(self, sighting: Sighting) -> bool:
-        has_tool = not sighting.blocked and not self.tools.issuperset(sighting.tools) and len(self.tools) < MAX_TOOLS
-        return has_tool or self.is_due(sighting.occurred_at)
-
-
 class AgentDiscovery(Service):
     """The agents that this process knows. `record_sighting` runs in transactions, all else in the event loop."""
 
-    def __init__(self, core: Core, *, alerts: Alerts) -> None:
-        super().__init__(core)
-        self._alerts = alerts
-        self._recorded: dict[str, _LastRecord] = {}
+    alerts: Alerts
+    _recorded: dict[str, AgentRecord] = field(default_factory=dict, init=False)
 
     def any_blocked(self) -> bool:
         """Return whether any agent is blocked. Raises StoreUnavailable: no agents were read yet."""
@@ -124,7 +106,7 @@ class AgentDiscovery(Service):
     def is_news(self, name: str, occurred_at: int) -> bool:
         """Return whether a sighting without tools may have to be recorded."""
         recorded = self._recorded.get(fold_name(name))
-        return recorded is None or recorded.is_due(occurred_at)
+        return recorded is None or _is_due(recorded, occurred_at)
 
     def record_sighting(
         self,
@@ -137,7 +119,7 @@ class AgentDiscovery(Service):
         """Record in `tx` a sighting that brings something new. An unknown agent raises one alert."""
         folded, occurred_at = fold_name(sighting.name), sighting.occurred_at
         recorded = self._recorded.get(folded)
-        if not folded or (recorded is not None and not recorded.is_news(sighting)):
+        if not folded or (recorded is not None and not _is_news(recorded, sighting)):
             return
         notify = partial(self._raise, tx, occurred_at=occurred_at, context=context, principal=principal)
         record = self.store.agents.by_name(tx, folded)
@@ -150,12 +132,12 @@ class AgentDiscovery(Service):
         model, tools = (None, ()) if sighting.blocked else (sighting.model, sighting.tools)
         after = after_sighting(record, model=model, tools=tools, occurred_at=occurred_at)
         self.store.agents.change(tx, after)
-        tx.after_commit(lambda: self._remember(after, tools, occurred_at))
+        tx.after_commit(lambda: self._remember(after))
 
     def record_client(self, client: str) -> None:
         """Queue a sighting of an MCP client that named itself."""
         sighting = Sighting(name=client, source=AgentSource.MCP, occurred_at=self.clock.now_at())
-        self._alerts.raise_behind(lambda tx: self.record_sighting(tx, sighting))
+        self.alerts.raise_behind(lambda tx: self.record_sighting(tx, sighting))
 
     def _discovered(
         self,
@@ -168,7 +150,8 @@ class AgentDiscovery(Service):
         """Insert and return an unknown agent, or None if there are too many."""
         at, agents = sighting.occurred_at, self.store.agents
         if principal is not None and (prefix := principal.key_prefix):
-            recent = agents.count_unknown(tx, UNKNOWN, prefix, since=at - MERGE_WITHIN_MS, most=MAX_UNKNOWN)
+            since = at - MERGE_WITHIN_MS  # each unknown agent has raised an alert
+            recent = self.store.alerts.count_of_key(tx, UNKNOWN, prefix, since=since, most=MAX_UNKNOWN)
             if recent >= MAX_UNKNOWN:
                 notify(_MANY_OF_KEY, principal.id, "")
                 return None
@@ -190,14 +173,22 @@ class AgentDiscovery(Service):
 
     def _raise(self, tx: Transaction, raised: _Raised, subject: str, name: str, **seen: Any) -> None:
         evidence = ({"agent": name},) if name else ()
-        self._alerts.raise_event(
+        self.alerts.raise_event(
             tx, source=AlertSource.ACCESS, subject=subject, evidence=evidence, **asdict(raised), **seen
         )
 
-    def _remember(self, record: AgentRecord, tools: Sequence[str], at: int) -> None:
-        """Remember a record of `at`: the second sighting is recorded, and then one a minute."""
-        first_at, last_at = record.first_seen_at or at, record.last_seen_at or at
-        quiet_ms = 1 if first_at == last_at else NOTE_EVERY_MS
+    def _remember(self, record: AgentRecord) -> None:
         if len(self._recorded) >= MAX_AGENTS:
             self._recorded.clear()
-        self._recorded[record.folded] = _LastRecord(last_at, quiet_ms, frozenset((*record.tools, *tools)))
+        self._recorded[record.folded] = record
+
+
+def _is_due(recorded: AgentRecord, occurred_at: int) -> bool:
+    """Return whether the time of a sighting is to be recorded: that of the second one, and then one a minute."""
+    quiet_ms = 1 if recorded.first_seen_at == recorded.last_seen_at else NOTE_EVERY_MS
+    return abs(occurred_at - (recorded.last_seen_at or 0)) >= quiet_ms
+
+
+def _is_news(recorded: AgentRecord, sighting: Sighting) -> bool:
+    tools = () if sighting.blocked or len(recorded.tools) >= MAX_TOOLS else sighting.tools
+    return not set(recorded.tools).issuperset(tools) or _is_due(recorded, sighting.occurred_at)

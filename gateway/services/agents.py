@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from gateway.domain.agents import (
     AGENT_SORTS,
@@ -69,7 +69,6 @@ class Imported:
     unchanged: int
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Agents(Resource[AgentRecord]):
     """The inventory of agents. `AgentDiscovery` records what they do."""
 
@@ -110,7 +109,7 @@ class Agents(Resource[AgentRecord]):
         check(wanted)
         record = self._described(principal, wanted, AgentSource.MANUAL)
 
-        await self.audit.commit_authority(lambda tx: self._insert(tx, principal, context, record, action="registered"))
+        await self.audit.commit_authority(principal, context, lambda tx: self._insert(tx, record, action="registered"))
         return await self.view(record.id)
 
     async def import_list(
@@ -137,23 +136,21 @@ class Agents(Resource[AgentRecord]):
             for one, record in zip(wanted, records, strict=True):
                 known = self.store.agents.by_name(tx, record.folded)
                 if known is None:
-                    self._insert(tx, principal, context, record, action="imported")
+                    self._insert(tx, record, action="imported")
                     created += 1
                 else:
-                    change = partial(self._changed, tx, principal, changes=one)
-                    changed += self._update(tx, principal, context, known.id, None, change) != known
+                    change = partial(self._changed, tx, changes=one)
+                    changed += self._update(tx, known.id, None, change) != known
             return Imported(created, changed, len(records) - created - changed)
 
-        return await self.audit.commit_authority(work)
+        return await self.audit.commit_authority(principal, context, work)
 
     async def change(self, principal: Principal, name: str, changes: WantedAgent, context: RequestContext) -> AgentView:
         """Change an agent. Every process refuses the next chat of a blocked one. Raises as `Resource.change`."""
         await super().change(principal, name, changes, context)
         return await self.view(name)
 
-    def _changed(
-        self, tx: AuthorityTransaction, principal: Principal, before: AgentRecord, changes: WantedAgent
-    ) -> AgentRecord:
+    def _changed(self, tx: AuthorityTransaction, before: AgentRecord, changes: WantedAgent) -> AgentRecord:
         return _with(before, changes, self.clock.now_at())
 
     def _namesake(self, tx: Transaction, record: AgentRecord) -> AgentRecord | None:
@@ -182,22 +179,12 @@ class Agents(Resource[AgentRecord]):
         name = clean_name(wanted.name or "")
         if not name:
             raise InvalidRequest("name is missing.", param="name")
-        now_at = self.clock.now_at()
-        blank = AgentRecord(
-            id=self.ids.new("agt"),
-            name=name,
-            folded=fold_name(name),
-            source=source,
-            origin=self.store.traffic.origin,
-            created_at=now_at,
-            created_by=principal.name,
-        )
-        return _with(blank, wanted, now_at)
+        born, origin = self._born("agt", principal), self.store.traffic.origin
+        blank = AgentRecord(**born, name=name, folded=fold_name(name), source=source, origin=origin)
+        return _with(blank, wanted, blank.created_at)
 
-    def _insert(
-        self, tx: Any, principal: Principal, context: RequestContext, record: AgentRecord, *, action: str = "created"
-    ) -> AgentRecord:
-        record = super()._insert(tx, principal, context, record, action=action)
+    def _insert(self, tx: AuthorityTransaction, record: AgentRecord, *, action: str = "created") -> AgentRecord:
+        record = super()._insert(tx, record, action=action)
         if record.blocked_at is not None:
             self.store.agents.decide(tx, record)
         return record

@@ -6,7 +6,7 @@ timeline of the alert; further sightings are only counted.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from gateway.domain.alerts import (
@@ -36,7 +36,6 @@ from gateway.store.store import Store
 
 MOST_NAMED = 64
 """The most new alerts of the agents of one key within ten minutes. Further ones count on one alert of the key."""
-MOST_KEYS = 1_024
 TITLE_CHARS = 200
 DESCRIPTION_CHARS = 1000
 ITSELF = "gateway"
@@ -46,14 +45,10 @@ TIMELINE_EVENTS = 200
 _AGENT_CHARS = 100
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Alerts(Resource[Alert]):
     """The alerts of this gateway. Nobody creates or removes one by a call."""
 
     noun, nouns = "alert", "alerts"
-
-    # By key: since when they are counted, and how many.
-    _new_of_agents: dict[str, tuple[int, int]] = field(init=False, default_factory=dict)
 
     def raise_from_scan(
         self,
@@ -187,8 +182,10 @@ class Alerts(Resource[Alert]):
             latest = replace(latest, suppressed_until_at=min(ends_at or 0, until_at or ends_at or 0))
         alert = fold(latest, seen)
         if latest is None or alert.id == seen.id:
-            if of_key and seen.agent and seen.key_prefix and self._has_many(tx, seen.key_prefix, seen.last_seen_at):
-                return self.record(tx, replace(seen, agent=None, fingerprint=of_key))
+            if of_key and seen.agent and seen.key_prefix:
+                since_at = seen.last_seen_at - MERGE_WITHIN_MS
+                if self.store.alerts.count_named(tx, seen.key_prefix, since=since_at, most=MOST_NAMED) >= MOST_NAMED:
+                    return self.record(tx, replace(seen, agent=None, fingerprint=of_key))
             alert = replace(alert, incident=self._incident(tx, alert))
             self.store.alerts.insert(tx, alert)
             return alert
@@ -272,22 +269,6 @@ class Alerts(Resource[Alert]):
         self._append_move(tx, action, before, after, principal, context, note=wanted.note)
         return after
 
-    def _has_many(self, tx: Transaction, key: str, at: int) -> bool:
-        """Count a new alert of a key's agents, and return whether there were `MOST_NAMED` within ten minutes."""
-        slot = ("new alerts", key)
-        since_at, count = tx.memo.get(slot) or self._new_of_agents.get(key, (at, 0))
-        if not 0 <= at - since_at < MERGE_WITHIN_MS:
-            since_at, count = at, 0
-        counted = tx.memo[slot] = since_at, min(count + 1, MOST_NAMED)
-        # A write may run again before its commit, and must not count twice.
-        tx.after_commit(lambda: self._remember(key, counted))
-        return count >= MOST_NAMED
-
-    def _remember(self, key: str, counted: tuple[int, int]) -> None:
-        if len(self._new_of_agents) >= MOST_KEYS:
-            self._new_of_agents.clear()
-        self._new_of_agents[key] = counted
-
     def _moved(self, tx: Transaction, alert: Alert, wanted: WantedAlert, *, who: str, now_at: int) -> Alert:
         after, status = alert, wanted.status
         if status is not None and (status is not alert.status or status is AlertStatus.SUPPRESSED):
@@ -319,12 +300,9 @@ class Alerts(Resource[Alert]):
         note: str | None,
     ) -> None:
         """Append the audit event of a change. principal: None for the gateway itself."""
-        shown = {
-            "before": self._shown(before),
-            "after": self._shown(after),
-            "details": {"note": note} if note else None,
-        }
-        self._append(tx, action, principal, context, id=after.id, **shown)
+        details = {"note": note} if note else None
+        shown = {"before": self._shown(before), "after": self._shown(after), "details": details}
+        self.audit.append_change(tx, f"alert_{action}", principal, context, "alert", after.id, **shown)
 
     def _shown(self, record: Alert) -> dict[str, object]:
         shown = {

@@ -136,7 +136,9 @@ class Audit:
                 retry_after_seconds=error.retry_after_seconds or _RETRY_SECONDS,
             ) from error
 
-    async def commit_authority(self, work: Callable[[AuthorityTransaction], T]) -> T:
+    async def commit_authority(
+        self, principal: Principal, context: RequestContext, work: Callable[[AuthorityTransaction], T]
+    ) -> T:
         """Run `work`, which changes what a principal may do and appends its event. The only way to make such a change.
 
         Keys, policies, users, agents, access entries, acceptances, rule overrides, providers and budgets are written
@@ -147,7 +149,7 @@ class Audit:
         """
 
         def changing(tx: Transaction) -> T:
-            authority = AuthorityTransaction(tx, self._store.generation)
+            authority = AuthorityTransaction(tx, self._store.generation, principal, context)
             result = work(authority)
             if authority.has_changed and not authority.is_audited:
                 raise RuntimeError("authority was changed without an audit event")

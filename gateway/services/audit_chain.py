@@ -46,7 +46,6 @@ class ChainStatus:
     checkpoints: tuple[Checkpoint, ...]
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class AuditChain(Service):
     """Checks the chain of this gateway and makes its checkpoints."""
 

@@ -4,7 +4,7 @@ Only keys that exist are cached, by their SHA-256, so wrong keys take no memory.
 authority, and each key in it for a second: then it is read again.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -22,12 +22,11 @@ from gateway.errors import (
     KeyRevoked,
     MissingApiKey,
     PermissionDenied,
-    RateLimited,
 )
 from gateway.services.access_guard import AccessGuard, EntryDenied
 from gateway.services.core import Core, Service
 from gateway.services.policies import Policies
-from gateway.services.refusals import KEY_REFUSED, RATE_EXCEEDED, SESSION_REFUSED, Refusals
+from gateway.services.refusals import Refusals
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.followed_authority import Authority
 
@@ -46,7 +45,6 @@ class _CachedKey:
     recheck_seconds: float
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Authentication(Service):
     """Authenticates callers."""
 
@@ -71,19 +69,21 @@ class Authentication(Service):
         """
         if not credential:
             missing = "Send an API key in X-Service-Key, x-api-key, api-key or as Authorization: Bearer."
-            raise self._refused(MissingApiKey(missing), context)
+            raise self.refusals.record(MissingApiKey(missing), context)
         try:
             digest = hash_key(credential)
         except InvalidApiKey as bad_form:
-            raise self._refused(bad_form, context) from None
+            raise self.refusals.record(bad_form, context) from None
         with _nothing_done():
             cached = await self._find(digest)
         if cached is None:
-            raise self._refused(InvalidApiKey("The API key is not valid."), context, key_prefix=prefix_of(credential))
+            raise self.refusals.record(
+                InvalidApiKey("The API key is not valid."), context, key_prefix=prefix_of(credential)
+            )
         now_at = self.clock.now_at()
         status = cached.record.status(now_at)
         if status != "active":
-            raise self._refused(_ended(status), context, principal=cached.principal)
+            raise self.refusals.record(_ended(status), context, principal=cached.principal)
         self._check_principal(cached.principal, context)
         if cached.used_at is None:
             await self._record_first_use(cached, context, now_at)
@@ -99,7 +99,7 @@ class Authentication(Service):
         with _nothing_done():
             admission = await self.limiter.count(principal.id, limit, self.clock)
         if not admission.admitted:
-            raise self._refused(RateExceeded(admission), context, principal=principal)
+            raise self.refusals.record(RateExceeded(admission), context, principal=principal)
         return admission
 
     def require(self, principal: Principal, needs: Scope | Permission, context: RequestContext | None = None) -> None:
@@ -107,7 +107,7 @@ class Authentication(Service):
         # By type, because a scope and a permission may have the same text.
         held: Collection[str] = principal.scopes if isinstance(needs, Scope) else principal.permissions
         if needs not in held:
-            raise self._refused(_lacking(needs), context, principal=principal)
+            raise self.refusals.record(_lacking(needs), context, principal=principal)
 
     async def _find(self, digest: str) -> _CachedKey | None:
         """Return a key, for a request that needs to follow authority first."""
@@ -136,10 +136,11 @@ class Authentication(Service):
         try:
             self.policies.of(principal, DEFAULT_SHIELD_POLICY)
             self.access.check_caller(principal, context)
-        except EntryDenied as error:
-            raise self._refused(error, context, principal=principal, details={"access_entry": error.entry.id}) from None
-        except PermissionDenied as error:
-            raise self._refused(error, context, principal=principal, details={"policy": principal.policy}) from None
+        except (EntryDenied, PermissionDenied) as error:
+            details: dict[str, object] = {"policy": principal.policy}
+            if isinstance(error, EntryDenied):
+                details = {"access_entry": error.entry.id}
+            raise self.refusals.record(error, context, principal=principal, details=details) from None
 
     async def _record_first_use(self, cached: _CachedKey, context: RequestContext, now_at: int) -> None:
         def work(tx: Transaction) -> None:
@@ -156,28 +157,6 @@ class Authentication(Service):
         with suppress(StoreUnavailable):  # the next request tries again
             self.store.db.write_behind(lambda tx: self.store.keys.mark_used(tx, cached.record.id, now_at=now_at))
             cached.used_at = now_at
-
-    def _refused(
-        self,
-        error: GatewayError,
-        context: RequestContext | None,
-        *,
-        principal: Principal | None = None,
-        key_prefix: str | None = None,
-        details: Mapping[str, object] | None = None,
-    ) -> GatewayError:
-        """Record a refusal and return its error, for the caller to raise."""
-        is_of_key = principal is None or principal.kind == "key"
-        action = KEY_REFUSED if is_of_key else SESSION_REFUSED
-        return self.refusals.record(
-            error,
-            context,
-            action=RATE_EXCEEDED if isinstance(error, RateLimited) else action,
-            resource_type="api_key" if is_of_key else "session",
-            principal=principal,
-            key_prefix=key_prefix,
-            details=details,
-        )
 
 
 # Functions, so that no local variable holds the error: a frame and its error would form a reference cycle.

@@ -76,16 +76,16 @@ async def back_up(core: Core, principal: Principal, path: str, context: RequestC
                 await copy_to_file(store.db, copy, clock=core.clock, log=log)
             else:
                 await to_thread.run_sync(cast(SqliteDatabase, store.db).copy_to, copy)
-            found = await _inspect(copy, partial(opened, clock=core.clock, ids=core.ids, log=log))
+            schema, head, chain = await _inspect(copy, partial(opened, clock=core.clock, ids=core.ids, log=log))
             digest, size = await to_thread.run_sync(sha256, copy)
             about = About(
                 format=FORMAT,
                 version=__version__,
                 made_at=write_time(core.clock.now_at()),
-                schema=found.schema,
-                instance_id=found.instance_id,
-                seq=found.head.seq,
-                hash=found.head.hash,
+                schema=schema,
+                instance_id=store.instance_id,
+                seq=head.seq,
+                hash=head.hash,
                 database_bytes=size,
                 database_sha256=digest,
             )
@@ -94,7 +94,7 @@ async def back_up(core: Core, principal: Principal, path: str, context: RequestC
             _move_to_new(packed, path)
     except OSError as error:
         raise SetupError(f"The backup {path} cannot be written: {error.strerror or error}.") from error
-    return BackedUp(path, file_bytes, file_sha256, about, found.chain)
+    return BackedUp(path, file_bytes, file_sha256, about, chain)
 
 
 async def restore(
@@ -126,18 +126,18 @@ async def restore(
             about = await to_thread.run_sync(unpack, backup, new)
             replaced = await to_thread.run_sync(_head_beside, database)
             try:
-                found = await _inspect(new, opener, about)
+                _, head, chain = await _inspect(new, opener, about)
             except SetupError as error:
                 raise SetupError(f"{backup} is not restored. {error.message.replace(new, backup)}") from error
-            if not found.chain.ok:
-                raise SetupError(f"The audit chain in {backup} is broken: {found.chain.reason}. Nothing was changed.")
+            if not chain.ok:
+                raise SetupError(f"The audit chain in {backup} is broken: {chain.reason}. Nothing was changed.")
             present = await present_in(database, folder, opener)
             details = {
                 "file": os.path.basename(backup),
                 "made_at": about.made_at if about else None,
                 "made_by_version": about.version if about else None,
-                "seq": found.head.seq,
-                "hash": found.head.hash,
+                "seq": head.seq,
+                "hash": head.hash,
                 "replaced": replaced,
                 "version": __version__,
             }
@@ -145,20 +145,12 @@ async def restore(
             aside = await to_thread.run_sync(_swap, new, database, clock.now_at())
     except (OSError, zlib.error) as error:
         raise SetupError(f"{backup} cannot be restored: {error}.") from error
-    events = found.chain.events + 1 + (len(revivals.keys) + len(revivals.users) if revoke_newer else 0)
+    events = chain.events + 1 + (len(revivals.keys) + len(revivals.users) if revoke_newer else 0)
     return Restored(database, events, aside, revivals)
 
 
-@dataclass(frozen=True, slots=True)
-class _Inspected:
-    instance_id: str
-    schema: int
-    head: ChainHead
-    chain: ChainReport
-
-
-async def _inspect(path: str, opener: Opener, about: About | None = None) -> _Inspected:
-    """Open a copy, verify its chain, and compare the end of the chain with `about`."""
+async def _inspect(path: str, opener: Opener, about: About | None = None) -> tuple[int, ChainHead, ChainReport]:
+    """Open a copy and verify its chain, whose end must be that of `about`. Return schema, end and report."""
     async with opener(path) as core:
         store = core.store
         if not await to_thread.run_sync(cast(SqliteDatabase, store.db).is_whole):
@@ -168,7 +160,7 @@ async def _inspect(path: str, opener: Opener, about: About | None = None) -> _In
         schema = await store.db.read(schema_number)
     if about is not None and (about.instance_id, about.seq, about.hash) != (store.instance_id, head.seq, head.hash):
         chain = ChainReport(False, chain.events, head.seq, "it does not end where the backup says")
-    return _Inspected(store.instance_id, schema, head, chain)
+    return schema, head, chain
 
 
 def _head_beside(database: str) -> dict[str, object] | None:

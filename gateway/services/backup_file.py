@@ -13,6 +13,7 @@ from typing import IO
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
 from gateway.errors import SetupError
+from gateway.store.filelock import private, sync
 from gateway.store.sqlite import MAGIC
 
 FORMAT = 1
@@ -45,13 +46,10 @@ def sha256(path: str) -> tuple[str, int]:
 
 def pack(path: str, database: str, about: About) -> None:
     """Write the new file `path` (0600) and sync it to disk."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w+b") as file:
-        with ZipFile(file, "w", ZIP_DEFLATED, compresslevel=6) as archive:
-            archive.writestr(ABOUT, json.dumps(asdict(about), indent=1))
-            archive.write(database, DATABASE)
-        file.flush()
-        os.fsync(file.fileno())
+    with open(path, "xb", opener=private) as file, ZipFile(file, "w", ZIP_DEFLATED, compresslevel=6) as archive:
+        archive.writestr(ABOUT, json.dumps(asdict(about), indent=1))
+        archive.write(database, DATABASE)
+    sync(path)
 
 
 def unpack(backup: str, target: str) -> About | None:
@@ -99,11 +97,9 @@ def _read_about(archive: ZipFile) -> About:
 
 def _write(source: IO[bytes], target: str, *, limit_bytes: int | None) -> None:
     """Copy to a new file (0600). Past the limit, stop: the SHA-256 of the result then does not match."""
-    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
+    with open(target, "xb", opener=private) as file:
         while piece := source.read(_PIECE_BYTES):
             file.write(piece)
             if limit_bytes is not None and file.tell() > limit_bytes:
                 break
-        file.flush()
-        os.fsync(file.fileno())
+    sync(target)

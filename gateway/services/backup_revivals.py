@@ -157,7 +157,7 @@ async def settle(
                 store.sessions.end_of_user(tx, user.record.id)
                 record(tx, "user_changed", "user", user.record.id, {"reason": "newer than the backup"})
 
-        await core.audit.commit_authority(work)
+        await core.audit.commit_authority(principal, context, work)
         return found
 
 

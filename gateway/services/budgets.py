@@ -72,7 +72,6 @@ class WantedOverride:
     version: int | None = None
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Budgets(Resource[Budget]):
     """The budgets of this gateway. A new one counts requests from now on; a changed one keeps what was spent."""
 
@@ -90,7 +89,7 @@ class Budgets(Resource[Budget]):
         """Return the state of one budget. Raises NotFound."""
         return await self.store.db.read(lambda tx: self._result(tx, self.find(tx, name)))
 
-    def _made(self, tx: AuthorityTransaction, principal: Principal, new: WantedBudget) -> Budget:
+    def _made(self, tx: AuthorityTransaction, new: WantedBudget) -> Budget:
         value = (new.scope_value or "").strip() or None
         if new.scope is BudgetScope.GLOBAL and value:
             raise InvalidRequest("A global budget has no scope_value.", param="scope_value")
@@ -100,7 +99,7 @@ class Budgets(Resource[Budget]):
         if new.scope is BudgetScope.KEY:
             value = find_key(self.store, tx, value or "", param="scope_value").id
         return Budget(
-            id=self.ids.new("bud"),
+            **self._born("bud", tx.principal),
             name=new.name.strip(),
             scope=new.scope,
             scope_value=value,
@@ -109,13 +108,9 @@ class Budgets(Resource[Budget]):
             window=new.window,
             soft_pct=new.soft_pct,
             action=new.action,
-            created_at=self.clock.now_at(),
-            created_by=principal.name,
         )
 
-    def _changed(
-        self, tx: AuthorityTransaction, principal: Principal, before: Budget, changes: ChangedBudget
-    ) -> Budget:
+    def _changed(self, tx: AuthorityTransaction, before: Budget, changes: ChangedBudget) -> Budget:
         with as_conflict():  # the unit of the budget forbids the limit
             limit = before.limit_amount if changes.limit is None else amount_of(changes.limit, before.unit)
         name = before.name if changes.name is None else changes.name.strip()
@@ -148,11 +143,10 @@ class Budgets(Resource[Budget]):
             reason, by = wanted.reason.strip(), principal.name
             return replace(before, override=Override(amount=amount, until_at=wanted.until_at, reason=reason, by=by))
 
-        def work(tx: AuthorityTransaction) -> Standing:
-            version, action = (wanted.version, "overridden") if wanted else (None, "override_ended")
-            return self._result(tx, self._update(tx, principal, context, name, version, changed, action=action))
-
-        return await self.audit.commit_authority(work)
+        version, action = (wanted.version, "overridden") if wanted else (None, "override_ended")
+        return await self.audit.commit_authority(
+            principal, context, lambda tx: self._result(tx, self._update(tx, name, version, changed, action))
+        )
 
     async def remove(self, principal: Principal, name: str, context: RequestContext) -> Standing:
         """Remove a budget with its counts, and return its last state. Raises as `Resource.remove`."""
@@ -162,10 +156,10 @@ class Budgets(Resource[Budget]):
             self.store.budgets.remove(tx, name)
             self.spending.end_alerts(tx, name, self.clock.now_at(), "The budget was removed.")
             before = self._shown(standing.budget) | {"spent": standing.spent}
-            self._append(tx, "removed", principal, context, id=name, before=before)
+            self._append(tx, "removed", name, before=before)
             return standing
 
-        return await self.audit.commit_authority(work)
+        return await self.audit.commit_authority(principal, context, work)
 
     def _write(self, tx: AuthorityTransaction, before: Budget, after: Budget) -> None:
         now_at = self.clock.now_at()

@@ -8,7 +8,7 @@ texts, and the texts themselves only where the policy of the key says so.
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -77,7 +77,6 @@ class PromptBlocked(ContentPolicyViolation):
         self.shield = shield
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class Chat(Service):
     """The chat of this gateway. Its `dialect` reads requests.
 

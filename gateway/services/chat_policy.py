@@ -153,10 +153,12 @@ class ChatPolicy:
         """Return what the shield and the detectors say together. Of a prompt, note what an answer replies to."""
         if self.detectors is None:
             return result
+        asked = self._asked
         if direction is Direction.INBOUND:
-            self._asked = next((leaf.text for leaf in reversed(texts) if leaf.kind is LeafKind.CONTENT), "")
+            # Each text of a prompt is judged by itself, so that one that comes again is known.
+            asked, self._asked = "", next((one.text for one in reversed(texts) if one.kind is LeafKind.CONTENT), "")
         return await self.detectors.judged(
-            result, texts, direction, self.policy.scoring, owner=self.owner, asked=self._asked, accept=self.accept
+            result, texts, direction, self.policy.scoring, owner=self.owner, asked=asked, accept=self.accept
         )
 
     async def _scan_prompt(self, leaves: Leaves, *, is_patient: bool = True) -> ScanResult:

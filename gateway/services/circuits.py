@@ -4,11 +4,12 @@ A circuit belongs to one version of a record: a changed one begins anew.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import field
 
 from gateway.domain.alerts import AlertSource
 from gateway.domain.circuits import Circuit, ProviderStatus
+from gateway.domain.detectors import Detector
+from gateway.domain.providers import Provider
 from gateway.log import Log
 from gateway.services.alerts import Alerts
 from gateway.services.core import Service
@@ -16,25 +17,10 @@ from gateway.shield.detections import Severity
 from gateway.store.database import StoreUnavailable, Transaction
 
 PROVIDER_DOWN = "provider-down"
+Server = Provider | Detector
+"""The record of a server that the gateway asks."""
 
 
-class Server(Protocol):
-    """The record of a server that the gateway asks."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def enabled(self) -> bool: ...
-
-    @property
-    def version(self) -> int: ...
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
 class Circuits(Service):
     """The circuits of this process. source: of the alerts, and what each server is."""
 

@@ -1,6 +1,7 @@
 """What nearly every service is made of."""
 
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, field
+from typing import dataclass_transform
 
 from gateway.clock import Clock, Ids
 from gateway.services.audit import Audit
@@ -17,11 +18,19 @@ class Core:
         self.audit = Audit(store=store, clock=clock, ids=ids)
 
 
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
 @dataclass(eq=False, repr=False)
 class Service:
-    """A service over the parts of a core. It does not keep the core itself, which may hold every other service."""
+    """A service over the parts of a core. It does not keep the core itself, which may hold every other service.
+
+    Each subclass is a dataclass, whose own fields are given by name.
+    """
 
     core: InitVar[Core]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        dataclass(eq=False, repr=False, kw_only=True)(cls)
 
     def __post_init__(self, core: Core) -> None:
         self.store = core.store

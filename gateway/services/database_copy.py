@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -42,7 +42,7 @@ async def copy_database(
 ) -> Copied:
     """Copy all data. source, target: ``sqlite:/PATH`` or ``postgresql://…``. told: with each table and its rows.
 
-    Nothing of the source changes. A copy that is cut short goes on where it ended.
+    Nothing of the source changes. A copy that is cut short can be repeated.
 
     Raises:
         SetupError: an address is wrong, a gateway has the SQLite database open, the target holds other data, or the
@@ -62,11 +62,8 @@ async def copy_database(
 
 async def copy_to_file(source: Database, path: str, *, clock: Clock, log: Log) -> None:
     """Write the state of a database into a new SQLite file, for its owner alone."""
-    target = await open_database(path, clock=clock, log=log)
-    try:
+    async with aclosing(await open_database(path, clock=clock, log=log)) as target:
         await copy_rows(source, target, lambda name, rows: None)
-    finally:
-        await target.aclose()
 
 
 @asynccontextmanager

@@ -129,7 +129,7 @@ class DemoData:
         write = self._store.db.write
         await write(self._claim)
         await self._make_keys()
-        await self._core.audit.commit_authority(self._make_providers)
+        await self._core.audit.commit_authority(_PEOPLE[0], self._context(), self._make_providers)
         await self._register_agents()
         requests = self._day.requests()
         while batch := [*islice(requests, _BATCH)]:

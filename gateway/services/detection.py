@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 import anyio
 
 from gateway.detectors.every import PROTOCOLS, read
-from gateway.detectors.protocol import BAD_FORM, NOTHING, Judgement, Question, worst
+from gateway.detectors.protocol import BAD_FORM, NOTHING, Judgement, Question, counts, worst
 from gateway.domain.addresses import address_check
 from gateway.domain.circuits import ProviderStatus
 from gateway.domain.detectors import Detector, DetectorKind, OnError
 from gateway.errors import GatewayError
-from gateway.llm.base import Leaf, LeafKind
+from gateway.llm.base import Leaf, LeafKind, UpstreamFault
 from gateway.llm.joined import digest_of
 from gateway.llm.upstream import JsonReader
 from gateway.metrics import Metrics
@@ -36,6 +36,8 @@ _LEAST_FIELD_CHARS = 32
 _SECRETS = Policy(category_actions={"secret": "redact"}, categories=frozenset({"secret"}))
 _SEVERITY = {Effect.VETO: Severity.CRITICAL, Effect.REVIEW: Severity.HIGH, Effect.POINTS: Severity.MEDIUM}
 _OF_ERROR = {OnError.BLOCK: Effect.VETO, OnError.REVIEW: Effect.REVIEW, OnError.ALLOW: Effect.OBSERVE}
+_REFUSED = (400, 413, 422)
+"""Statuses of a text that is too long for the model, or that the server cannot take."""
 ERROR = "error"
 """The label of a detection that stands for a missing judgement."""
 
@@ -58,7 +60,6 @@ class _Window:
     question: Question
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class DetectorCalls(Service):
     """The way to the detectors, for chats, scans and the validation suite."""
 
@@ -104,18 +105,19 @@ class DetectorCalls(Service):
 
         result: of the shield. asked: the end of what an answer replies to. accept: as of `ChatPolicy`.
         """
-        if result.verdict is Verdict.BLOCK:
+        detectors = [one for one in self.enabled() if direction in one.directions]
+        if not detectors or result.verdict is Verdict.BLOCK:
             return result
         chance = int.from_bytes(self.ids.random_bytes(4)) / 2**32
+        is_spread = any(one.category == "secret" and one.is_spread for one in result.detections)
         found: list[Detection] = []
 
         async def ask(detector: Detector) -> None:
-            is_spread = any(one.category == "secret" and one.is_spread for one in result.detections)
             found.extend(await self.ask(detector, leaves, direction, owner=owner, asked=asked, is_spread=is_spread))
 
         async with anyio.create_task_group() as group:
-            for detector in self.enabled():
-                if direction in detector.directions and detector.is_asked(result, chance):
+            for detector in detectors:
+                if detector.is_asked(result, chance):
                     group.start_soon(ask, detector)
         if not found:
             return result
@@ -148,17 +150,13 @@ class DetectorCalls(Service):
             )
         except DetectorFailed as error:
             return [self._failed(detector, error.reason, self._elapsed_ms(started_seconds))]
-        found = [
-            (one, leaf)
-            for one, leaf in zip(judgements, wanted, strict=True)
-            if one is not NOTHING and (one.is_unsure or one.probability >= detector.threshold)
-        ]
+        found = [(one, leaf) for one, leaf in zip(judgements, wanted, strict=True) if counts(detector, one)]
         self.metrics.count(
             "gateway_detector_requests_total", detector=detector.name, outcome="found" if found else "clean"
         )
         if not found:
             return []
-        one, leaf = max(found, key=lambda pair: pair[0].probability)
+        one, leaf = max(found, key=lambda pair: (not pair[0].is_unsure, pair[0].probability))
         return [self._detection(detector, one, leaf, len(found), self._elapsed_ms(started_seconds))]
 
     async def judgements(
@@ -177,13 +175,16 @@ class DetectorCalls(Service):
         if len(known) < len(set(digests)):
             if not self.circuits.begin(detector) and not is_test:
                 raise DetectorFailed("it failed again and again and is left alone for a while")
+            windows: list[_Window] = []
             try:
                 with anyio.fail_after(detector.wait_ms / 1000):
                     new = [number for number, digest in enumerate(digests) if digest not in known]
                     windows = await self._windows(detector, {number: questions[number] for number in new})
                     judged = await self._judge_all(detector, windows)
             except (DetectorFailed, TimeoutError) as error:
-                failed = error if isinstance(error, DetectorFailed) else DetectorFailed("it did not answer in time")
+                # Nobody may close the way to it for all others by a text that takes it long.
+                late = DetectorFailed("it did not answer in time", is_its_fault=len(windows) == 1)
+                failed = error if isinstance(error, DetectorFailed) else late
                 if failed.is_its_fault:
                     self.circuits.failed(detector, failed.reason)
                 else:
@@ -261,7 +262,9 @@ class DetectorCalls(Service):
             answer = await self.request(detector, protocol.path, protocol.body(detector, questions))
             return read(detector, answer, len(questions))
         except GatewayError as error:
-            raise DetectorFailed(error.message.rstrip(".")) from error
+            # A refused text says nothing of the server: nobody may close the way to it for all others.
+            is_refused = isinstance(error, UpstreamFault) and error.status in _REFUSED
+            raise DetectorFailed(error.message.rstrip("."), is_its_fault=not is_refused) from error
         except BAD_FORM as error:
             # What it answers may quote the text, so it is not repeated.
             raise DetectorFailed("its answer has another form than its kind and its labels say") from error
@@ -345,14 +348,19 @@ class DetectorCalls(Service):
 
 
 def _is_language(leaf: Leaf) -> bool:
-    """Tell whether a text says something: the conversation, and any other text of some words."""
-    if leaf.view or not leaf.text.strip():
+    """Tell whether a text says something: the conversation, any other text of some words, and what a file holds.
+
+    Other views of a text repeat it in another form.
+    """
+    if leaf.view not in ("", "base64") or not leaf.text.strip():
         return False
-    is_long = len(leaf.text) >= _LEAST_FIELD_CHARS and " " in leaf.text.strip()
+    is_long = len(leaf.text) >= _LEAST_FIELD_CHARS and len(leaf.text.split()) > 1
     return leaf.kind is LeafKind.CONTENT or leaf.kind is LeafKind.FIELD and is_long
 
 
 def _placed(one: Judgement, window: _Window) -> Judgement:
-    if window.at is None or not one.end:
+    if not one.end:
+        return one
+    if window.at is None:
         return Judgement(one.probability, one.label, is_unsure=one.is_unsure)
     return Judgement(one.probability, one.label, one.start + window.at, one.end + window.at, one.is_unsure)

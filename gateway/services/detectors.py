@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from gateway.detectors.every import PLACEHOLDER, filled
-from gateway.detectors.protocol import Question
+from gateway.detectors.protocol import Question, counts
 from gateway.domain.circuits import ProviderStatus
 from gateway.domain.detectors import (
     MAX_DETECTORS,
@@ -136,7 +136,6 @@ class DetectorTestResult:
     status: ProviderStatus
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Detectors(Endpoints[Detector]):
     """The detectors of this gateway. A change applies to the next text, in every process."""
 
@@ -150,17 +149,18 @@ class Detectors(Endpoints[Detector]):
     calls: DetectorCalls
 
     def _blank(self, principal: Principal, new: NewDetector) -> Detector:
-        now_at = self.clock.now_at()
-        return Detector(id=self.ids.new("det"), name="", kind=new.kind, created_at=now_at, created_by=principal.name)
+        return Detector(**self._born("det", principal), name="", kind=new.kind)
 
     def _check_together(self, record: Detector) -> None:
-        missing = next((name for name in NEEDED.get(record.kind, ()) if not getattr(record, name)), None)
+        missing = next((name for name in NEEDED.get(record.kind, ()) if getattr(record, name) in (None, {})), None)
         if missing:
             raise Conflict(f"A detector of kind {record.kind} needs {missing}.", param=missing)
         kind, _, scores = record.when.partition(" ")
         if kind == "score" and int(scores.split("-")[0]) > int(scores.split("-")[1]):
             raise Conflict("when must name the lower score first.", param="when")
         counting = [one for one in record.labels.values() if one != SAFE]
+        if record.format is ChatFormat.LABELS and "*" in record.labels:
+            raise Conflict('labels must name each label that the model may answer, and "*" names none.', param="labels")
         if record.labels and not counting:
             raise Conflict("labels must name a category for at least one label.", param="labels")
         if record.format is ChatFormat.LABELS and len(counting) in (0, len(record.labels)):
@@ -184,7 +184,7 @@ class Detectors(Endpoints[Detector]):
             questions = [Question(text, detector.directions[0]) for text in texts]
             judged = await self.calls.judgements(detector, questions, owner=context.request_id, is_test=True)
             for text, one in zip(texts, judged, strict=True):
-                found.append(DetectorSaid(text, one.label, one.probability, one.probability >= detector.threshold))
+                found.append(DetectorSaid(text, one.label, one.probability, counts(detector, one)))
         except DetectorFailed as failed:
             error = f"The detector cannot be used: {failed.reason}."
         latency_ms = round((self.clock.monotonic_seconds() - begun_seconds) * 1000, 3)

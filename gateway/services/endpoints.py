@@ -1,7 +1,6 @@
 """The base of services for records of servers that the gateway asks: their address, their key and their circuit."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -20,7 +19,6 @@ Resolve = Callable[[str], Awaitable[Sequence[str]]]
 """From a base URL to the present addresses of its host; none if they cannot be resolved."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Endpoints(KeyedResource[R]):
     """The records of one noun, each with a base URL. Their keys are write-only."""
 
@@ -50,7 +48,7 @@ class Endpoints(KeyedResource[R]):
         record, key = self._patched(self._blank(principal, new), new)
         await self._check_addresses(record)
         return await self._commit_with_key(
-            lambda tx: self._insert(tx, principal, context, record), record.key_reference, key
+            principal, context, lambda tx: self._insert(tx, record), record.key_reference, key
         )
 
     async def change(self, principal: Principal, name: str, changes: Any, context: RequestContext) -> R:
@@ -64,7 +62,9 @@ class Endpoints(KeyedResource[R]):
 
         # The version is that of the record that was checked, so that no other change in between is lost.
         return await self._commit_with_key(
-            lambda tx: self._update(tx, principal, context, known.id, known.version, lambda before: after),
+            principal,
+            context,
+            lambda tx: self._update(tx, known.id, known.version, lambda before: after),
             after.key_reference,
             key,
         )
@@ -72,8 +72,8 @@ class Endpoints(KeyedResource[R]):
     async def record_test(self, principal: Principal, record: R, context: RequestContext, *, error: str | None) -> None:
         """Record a test. error: why it failed, or None. Raises AuditUnavailable."""
         details = {"ok": error is None, "error": error}
-        await self.audit.commit(
-            lambda tx: self._append(tx, "tested", principal, context, id=record.id, details=details)
+        await self.audit.commit_authority(
+            principal, context, lambda tx: self._append(tx, "tested", record.id, details=details)
         )
 
     def _write(self, tx: AuthorityTransaction, before: Any, after: Any) -> dict[str, object] | None:

@@ -4,6 +4,7 @@ import base64
 import os
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated
 
 from gateway.domain.addresses import BASE_URL_PROMISE, MAX_URL_CHARS, address_check, check_host, read_base_url
@@ -106,7 +107,6 @@ class Tried:
     elapsed_ms: float
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class EventOutputs(KeyedResource[EventOutput]):
     """The event outputs of this database. Their changes are no changes of authority: the generation stays.
 
@@ -139,22 +139,15 @@ class EventOutputs(KeyedResource[EventOutput]):
         if new.kind is OutputKind.WEBHOOK and new.secret is None:
             made = SECRET_PREFIX + base64.b64encode(self.ids.random_bytes(SECRET_BYTES)).decode()
             new = replace(new, secret=made)
-        blank = EventOutput(
-            id=self.ids.new("out"),
-            name="",
-            kind=new.kind,
-            target="",
-            created_at=self.clock.now_at(),
-            created_by=principal.name,
-        )
+        blank = EventOutput(**self._born("out", principal), name="", kind=new.kind, target="")
         reference = f"{STORED}{self.ids.new('key')}"
         record = self._patched(blank, new, reference)
 
         def work(tx: AuthorityTransaction) -> EventOutput:
             audit, alert = self.store.audit.newest_position(tx), self.store.alerts.newest_position(tx)
-            return self._insert(tx, principal, context, replace(record, audit_position=audit, alert_position=alert))
+            return self._insert(tx, replace(record, audit_position=audit, alert_position=alert))
 
-        return CreatedOutput(await self._commit_with_key(work, record.secret, new.secret), made)
+        return CreatedOutput(await self._commit_with_key(principal, context, work, record.secret, new.secret), made)
 
     async def change(
         self, principal: Principal, name: str, changes: ChangedOutput, context: RequestContext
@@ -166,17 +159,15 @@ class EventOutputs(KeyedResource[EventOutput]):
         check(changes)
         reference = f"{STORED}{self.ids.new('key')}"
 
-        def work(tx: AuthorityTransaction) -> EventOutput:
-            def changed(before: EventOutput) -> EventOutput:
-                if changes.target is not None and kind_of_target(changes.target) is not before.kind:
-                    reason = f"target does not fit an output of the kind {before.kind.value}."
-                    raise Conflict(reason, param="target")
-                return self._patched(before, changes, reference)
-
-            return self._update(tx, principal, context, name, changes.version, changed)
+        def changed(before: EventOutput) -> EventOutput:
+            if changes.target is not None and kind_of_target(changes.target) is not before.kind:
+                reason = f"target does not fit an output of the kind {before.kind.value}."
+                raise Conflict(reason, param="target")
+            return self._patched(before, changes, reference)
 
         key = None if changes.secret is None or changes.secret.startswith(_REFERENCES) else changes.secret
-        return await self._commit_with_key(work, reference, key)
+        update = partial(self._update, name=name, version=changes.version, change=changed)
+        return await self._commit_with_key(principal, context, update, reference, key)
 
     async def test(self, principal: Principal, name: str, context: RequestContext) -> Tried:
         """Send one test event past the queue and the filters. Raises NotFound or AuditUnavailable: nothing was sent."""
@@ -184,7 +175,7 @@ class EventOutputs(KeyedResource[EventOutput]):
         now_at = self.clock.now_at()
         data = {"message": "A test of this event output.", "output": output.name, "sent_by": principal.name}
         event = OutEvent(self.ids.new("evt"), "test", EventSeverity.INFO, now_at, data)
-        await self.audit.commit(lambda tx: self._append(tx, "tested", principal, context, id=output.id))
+        await self.audit.commit_authority(principal, context, lambda tx: self._append(tx, "tested", output.id))
         started_seconds = self.clock.monotonic_seconds()
         reason = None
         try:

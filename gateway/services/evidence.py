@@ -6,12 +6,13 @@ of the document, so that `audit verify --evidence` finds any change of it.
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import anyio.to_thread
 
-from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditEvent, AuditFilter
+from gateway.domain.audit import AuditEvent, AuditFilter
 from gateway.domain.incidents import IncidentCase
+from gateway.domain.paging import MAX_INTEGER
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.report_text import write_report
 from gateway.domain.reports import ReportBody, ReportFormat, Section, read_columns
@@ -23,6 +24,19 @@ from gateway.store.database import Transaction
 
 NEIGHBOURS_MS = 10 * 60 * 1000
 MOST_NEIGHBOURS = 200
+_INCIDENT = (
+    "agent, key=key_prefix, severity, status, assigned to=assigned_to, alerts, requests, "
+    "first seen:time=first_seen_at, last seen:time=last_seen_at"
+)
+_ALERT = (
+    "alert=id, title, rule, severity, status, count, first seen:time=first_seen_at, last seen:time=last_seen_at, "
+    "resolution"
+)
+_REQUEST = (
+    "request=request_id, time:time=occurred_at, operation, agent, key=key_prefix, model, verdict, score, action, "
+    "HTTP status=status"
+)
+_ELSEWHERE = "secret, masked match=matched, request=request_id, time:time=occurred_at, agent, key=key_prefix, direction"
 _VERIFY = (
     (
         "1",
@@ -38,7 +52,6 @@ _VERIFY = (
 )
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Evidence(Service):
     """Writes the evidence of incidents."""
 
@@ -62,20 +75,9 @@ class Evidence(Service):
 
     async def export_of(self, document: bytes) -> AuditEvent | None:
         """Return the event of the export that wrote these bytes, None if there is none in the log."""
-        wanted = AuditFilter(action="incident_exported", limit=MAX_AUDIT_LIMIT)
-        digest = _digest(document)
-
-        def work(tx: Transaction) -> AuditEvent | None:
-            cursor: str | None = None
-            while True:
-                page = self.store.audit.page(tx, replace(wanted, cursor=cursor))
-                for event in page.items:
-                    if event.details.get("sha256") == digest:
-                        return event
-                if (cursor := page.next) is None:
-                    return None
-
-        return await self.store.db.read(work)
+        wanted, digest = AuditFilter(action="incident_exported"), _digest(document)
+        exports = await self.store.db.read(lambda tx: self.store.audit.after(tx, 0, wanted, limit=MAX_INTEGER))
+        return next((event for _, event in reversed(exports) if event.details.get("sha256") == digest), None)
 
     def _body(self, tx: Transaction, principal: Principal, incident_id: str) -> ReportBody:
         case = self.incidents.case(tx, incident_id)
@@ -94,16 +96,23 @@ class Evidence(Service):
             instance_id=self.store.instance_id,
             origin=self.store.traffic.origin,
             sections=(
-                _incident(case),
-                _alerts(case),
+                _table("Incident", "the incident as it stands", _INCIDENT, (case,), is_current=True),
+                _table("Alerts", "its alerts, the oldest first", _ALERT, case.members, is_current=True),
                 _findings(case.traffic),
-                _requests("Requests", "requests that its alerts counted, the newest first", case.traffic),
-                _requests(
+                _table("Requests", "requests that its alerts counted, the newest first", _REQUEST, case.traffic),
+                _table(
                     "Neighbours",
                     "other requests of this agent and key, from ten minutes before to ten minutes after",
+                    _REQUEST,
                     self._neighbours(tx, case),
                 ),
-                _elsewhere(case),
+                _table(
+                    "The same secrets elsewhere",
+                    "other requests with the same secret, by its keyed hash",
+                    _ELSEWHERE,
+                    case.elsewhere,
+                    is_current=True,
+                ),
                 _actions(events),
                 Section("How to verify", "table", "commands", read_columns("step, command, about"), _VERIFY, True),
             ),
@@ -128,23 +137,12 @@ def _digest(document: bytes) -> str:
     return hashlib.sha256(document.rstrip(b"\r\n")).hexdigest()
 
 
-def _incident(case: IncidentCase) -> Section:
-    columns = "agent, key, severity, status, assigned to, alerts, requests, first seen:time, last seen:time"
-    row = (case.agent, case.key_prefix, case.severity.value, case.status, case.assigned_to, case.alerts, case.requests)
-    rows = ((*row, case.first_seen_at, case.last_seen_at),)
-    return Section("Incident", "table", "the incident as it stands", read_columns(columns), rows, True)
-
-
-def _alerts(case: IncidentCase) -> Section:
-    columns = "alert, title, rule, severity, status, count, first seen:time, last seen:time, resolution"
-    rows = tuple(
-        (
-            *(one.id, one.title, one.rule, one.severity.value, one.status.value, one.count),
-            *(one.first_seen_at, one.last_seen_at, one.resolution),
-        )
-        for one in case.members
-    )
-    return Section("Alerts", "table", "its alerts, the oldest first", read_columns(columns), rows, True)
+def _table(title: str, about: str, named: str, records: Iterable[object], *, is_current: bool = False) -> Section:
+    """Return the table of records. named: as in `read_columns`, with ``=`` before a field of another name."""
+    pairs = [one.partition("=")[::2] for one in named.split(", ")]
+    values = attrgetter(*(field or column for column, field in pairs))
+    columns = read_columns(", ".join(column for column, _ in pairs))
+    return Section(title, "table", about, columns, tuple(map(values, records)), is_current)
 
 
 def _findings(rows: Sequence[TrafficRow]) -> Section:
@@ -155,28 +153,6 @@ def _findings(rows: Sequence[TrafficRow]) -> Section:
     )
     about = "what the shield found: place, span and hash of its text; secrets masked, with a keyed hash"
     return Section("Findings", "table", about, read_columns(columns + "secret"), found)
-
-
-def _requests(title: str, about: str, rows: Iterable[TrafficRow]) -> Section:
-    columns = "request, time:time, operation, agent, key, model, verdict, score, action, HTTP status"
-    shown = tuple(
-        (
-            *(row.request_id, row.occurred_at, row.operation, row.agent, row.key_prefix, row.model),
-            *(row.verdict, row.score, row.action, row.status),
-        )
-        for row in rows
-    )
-    return Section(title, "table", about, read_columns(columns), shown)
-
-
-def _elsewhere(case: IncidentCase) -> Section:
-    columns = "secret, masked match, request, time:time, agent, key, direction"
-    rows = tuple(
-        (one.secret, one.matched, one.request_id, one.occurred_at, one.agent, one.key_prefix, one.direction)
-        for one in case.elsewhere
-    )
-    about = "other requests with the same secret, by its keyed hash"
-    return Section("The same secrets elsewhere", "table", about, read_columns(columns), rows, True)
 
 
 def _actions(events: Iterable[AuditEvent]) -> Section:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from gateway.domain.principals import Permission, Principal
 from gateway.errors import Overloaded
-from gateway.services.core import Core, Service
+from gateway.services.core import Service
 from gateway.store.feed import Item, News, news_since
 
 MOST_WATCHERS = 64
@@ -31,27 +31,19 @@ class Watcher:
 class Feed(Service):
     """The watchers of this process, and the newest rows that were sent to them."""
 
-    def __init__(self, core: Core) -> None:
-        super().__init__(core)
-        self._watchers: list[Watcher] = []
-        self._sent: News | None = None
+    _watchers: list[Watcher] = field(default_factory=list, init=False)
+    _sent: News | None = field(default=None, init=False)
 
     async def join(self, watcher: Watcher) -> None:
         """Add a watcher, which receives every item from now on. Raises Overloaded if there are too many."""
+        if not self._watchers:
+            now_at = self.clock.now_at()
+            sent = News(await self.store.db.read(self.store.traffic.newest_position), now_at)
+            self._sent = self._sent if self._watchers else sent  # somebody may have joined meanwhile
         own = sum(1 for one in self._watchers if one.principal.id == watcher.principal.id)
         if len(self._watchers) >= MOST_WATCHERS or own >= MOST_OF_ONE:
             raise Overloaded("Too many pages are open that show what happens; close some.", retry_after_seconds=10)
-        is_first = not self._watchers
         self._watchers.append(watcher)
-        if not is_first:
-            return
-        self._sent = None
-        now_at = self.clock.now_at()
-        try:
-            self._sent = News(await self.store.db.read(self.store.traffic.newest_position), now_at)
-        except BaseException:
-            self.leave(watcher)
-            raise
 
     def leave(self, watcher: Watcher) -> None:
         if watcher in self._watchers:

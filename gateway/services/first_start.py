@@ -17,7 +17,7 @@ from gateway.services.provider_keys import read_regular
 from gateway.settings import named
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
-from gateway.store.filelock import sync
+from gateway.store.filelock import private, sync
 
 USERNAME = "admin"
 FILE = "first-credentials.txt"
@@ -43,7 +43,6 @@ class FirstCredentials:
         return f"username: {self.username}\n{password}api_key: {self.api_key}\n"
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class FirstStart(Service):
     """Makes the first credentials."""
 
@@ -69,7 +68,6 @@ class FirstStart(Service):
             _refuse_other(folder)
         who = local("first-start")
         context = RequestContext(request_id=self.ids.new("req"))
-        key, insert_key = self.keys.prepare(who, key_records.NewKey(name="first key", scopes=tuple(Scope)), context)
         salt, password = self.ids.random_bytes(SALT_BYTES), None
         if password_file is not None:
             password_hash = passwords.hash_password(_read_password(password_file), salt)
@@ -88,16 +86,16 @@ class FirstStart(Service):
                 created_at=self.clock.now_at(),
                 disabled_at=None,
             )
-            first = FirstCredentials(user.username, password, key)
+            key = self.keys.issue(tx, key_records.NewKey(name="first key", scopes=tuple(Scope)))
+            first = FirstCredentials(user.username, password, key.key)
             if folder is not None:
                 _reserve(folder, first)  # under the lock of the database, so that one process at a time writes it
-            insert_key(tx)
             self.store.users.insert(tx, user)
             after = {"username": user.username, "role": user.role.value}
             self.audit.append_change(tx, "user_created", who, context, "user", user.id, after=after)
             return first
 
-        return await self.audit.commit_authority(work)
+        return await self.audit.commit_authority(who, context, work)
 
     async def _left_over(self, folder: str) -> FirstCredentials | None:
         """Return credentials that an earlier start committed but did not publish; remove those it did not commit."""
@@ -164,11 +162,9 @@ def _reserve(folder: str, first: FirstCredentials) -> None:
     path = os.path.join(folder, RESERVED)
     try:
         discard(folder)  # of a start that was cut off before its commit
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        with open(path, "x", encoding="utf-8", opener=private) as file:
             file.write(first.lines())
-            file.flush()
-            os.fsync(descriptor)
+        sync(path)
         sync(folder)
     except OSError as error:
         raise SetupError(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated, TypeVar
 
 import anyio
@@ -48,7 +49,6 @@ class WantedPeer:
     allow_private: bool = False
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class FleetPeers(KeyedResource[Peer]):
     """The peers of this gateway."""
 
@@ -61,6 +61,7 @@ class FleetPeers(KeyedResource[Peer]):
     reader: JsonReader
     resolve: Resolve
     keys: ProviderKeys
+    _limiter: anyio.CapacityLimiter = field(default_factory=partial(anyio.CapacityLimiter, _AT_ONCE), init=False)
 
     async def create(self, principal: Principal, new: WantedPeer, context: RequestContext) -> Peer:
         """Create a peer and ask it once. Raises what `Resource.create` raises.
@@ -73,20 +74,18 @@ class FleetPeers(KeyedResource[Peer]):
         self.keys.check(reference, param="api_key")
         for address in await self.resolve(url):
             _checked_url(check_host, address, new)
-        peer_id, name = self.ids.new("peer"), new.name.strip()
+        born, name = self._born("peer", principal), new.name.strip()
+        reference = reference or f"{STORED}{born['id']}"
         peer = Peer(
-            id=peer_id,
+            **born,
             name=name,
             folded=name.casefold(),
             url=url,
-            key_reference=reference or f"{STORED}{peer_id}",
+            key_reference=reference,
             allow_private=new.allow_private,
-            created_at=self.clock.now_at(),
-            created_by=principal.name,
         )
-        return await self._ask(
-            await self._commit_with_key(lambda tx: self._insert(tx, principal, context, peer), peer.key_reference, key)
-        )
+        made = await self._commit_with_key(principal, context, lambda tx: self._insert(tx, peer), reference, key)
+        return await self._ask(made)
 
     def _namesake(self, tx: Transaction, record: Peer) -> Peer | None:
         return next((one for one in self.store.peers.all(tx) if one.folded == record.folded), None)
@@ -102,19 +101,13 @@ class FleetPeers(KeyedResource[Peer]):
 
     async def ask_all(self) -> None:
         """Ask every peer, a few at a time, and store their answers."""
-        peers = await self.list()
-        limiter = anyio.CapacityLimiter(_AT_ONCE)
-
-        async def ask(peer: Peer) -> None:
-            async with limiter:
-                await self._ask(peer)
-
         async with anyio.create_task_group() as group:
-            for peer in peers:
-                group.start_soon(ask, peer)
+            for peer in await self.list():
+                group.start_soon(self._ask, peer)
 
     async def _ask(self, peer: Peer) -> Peer:
-        after = await self._answered(peer)
+        async with self._limiter:
+            after = await self._answered(peer)
 
         def work(tx: Transaction) -> None:
             if self.store.peers.change(tx, after):

@@ -56,7 +56,6 @@ class _Subject:
     accepted: tuple[RiskAcceptance, ...]
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Harmless(Service):
     """Marks requests as harmless."""
 
@@ -146,10 +145,10 @@ class Harmless(Service):
             ids = tuple(one.id for one in made)
             marked = MarkedHarmless(subject.row.request_id, closed, ids, is_proposed, report, verdict, says)
             rules = list(dict.fromkeys(one.rule for one in made))
-            self._append(tx, principal, context, wanted, active, marked, rules)
+            self._append(tx, wanted, active, marked, rules)
             return marked
 
-        return await self.audit.commit_authority(work)
+        return await self.audit.commit_authority(principal, context, work)
 
     def _closed(self, alert: Alert, row: TrafficRow, principal: Principal, note: str) -> Alert:
         """Return an alert as a false positive that counts only the texts of this request from now on."""
@@ -247,9 +246,7 @@ class Harmless(Service):
 
     def _append(
         self,
-        tx: Transaction,
-        principal: Principal,
-        context: RequestContext,
+        tx: AuthorityTransaction,
         wanted: MarkHarmless,
         before: Sequence[Alert],
         marked: MarkedHarmless,
@@ -266,14 +263,13 @@ class Harmless(Service):
             "is_proposed": marked.is_proposed,
             "report": marked.report,
         }
+        who, context = tx.principal, tx.context
         for old, new in zip(before, marked.alerts, strict=True):
-            shown = {"before": {"status": old.status.value}, "after": {"status": new.status.value}}
-            self.audit.append_change(
-                tx, "alert_false_positive", principal, context, "alert", old.id, details=details, **shown
-            )
+            shown = {"before": {"status": old.status.value}, "after": {"status": new.status.value}, "details": details}
+            self.audit.append_change(tx, "alert_false_positive", who, context, "alert", old.id, **shown)
         if not marked.alerts:
-            kind, id = "request", marked.request_id
-            self.audit.append_change(tx, "request_harmless", principal, context, kind, id, details=details)
+            id = marked.request_id
+            self.audit.append_change(tx, "request_harmless", who, context, "request", id, details=details)
 
 
 def _counted(row: TrafficRow) -> list[Mapping[str, object]]:

@@ -1,7 +1,6 @@
 """List incidents, show all that belongs to one, and do to its alerts at once what people do to one alert."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from gateway.domain.access_list import EntryType, ListName
 from gateway.domain.agents import fold_name
@@ -38,7 +37,6 @@ MOST_ELSEWHERE = 20
 DENIED_MS = 86_400_000
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Incidents(Service):
     """The incidents of this gateway, which are groups of its alerts."""
 

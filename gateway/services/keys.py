@@ -1,6 +1,6 @@
 """API keys: create, list, change, rotate and revoke them. A change applies at once in every process."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 from gateway.auth.keyhash import KEY_RANDOM_BYTES, hash_key, make_key, prefix_of
@@ -40,35 +40,26 @@ class Keys(Resource[KeyRecord]):
             PermissionDenied: scopes that `principal` does not hold, or a policy without the permission to write one.
             AuditUnavailable: the key was not created.
         """
-        key, insert = self.prepare(principal, new, context)
-        return CreatedKey(key=key, record=await self.audit.commit_authority(insert))
+        return await self.audit.commit_authority(principal, context, lambda tx: self.issue(tx, new))
 
-    def prepare(
-        self, principal: Principal, new: NewKey, context: RequestContext
-    ) -> tuple[str, Callable[[AuthorityTransaction], KeyRecord]]:
-        """Return the text of a new key, and the work that inserts it in a transaction. Raises what `create` does."""
-        now_at = self.clock.now_at()
+    def issue(self, tx: AuthorityTransaction, new: NewKey) -> CreatedKey:
+        """Create a key in a transaction. Raises what `create` does."""
         check(new)
-        check_future(new.expires_at, now_at)
-        _check_grant(principal, new.scopes)
-        key = make_key(self.ids.random_bytes(KEY_RANDOM_BYTES))
-
-        def work(tx: AuthorityTransaction) -> KeyRecord:
-            policy = self._policy(tx, new.policy)
-            _check_policy(principal, None, policy)
-            record = self._record(
-                principal,
-                key,
-                name=new.name.strip(),
-                scopes=_in_order(new.scopes),
-                rate_limit=new.rate_limit,
-                expires_at=new.expires_at,
-                policy=policy,
-                models=_distinct(new.models),
-            )
-            return self._insert(tx, principal, context, record)
-
-        return key, work
+        check_future(new.expires_at, self.clock.now_at())
+        _check_grant(tx.principal, new.scopes)
+        policy = self._policy(tx, new.policy)
+        _check_policy(tx.principal, None, policy)
+        made = self._new(
+            tx,
+            name=new.name.strip(),
+            scopes=_in_order(new.scopes),
+            rate_limit=new.rate_limit,
+            expires_at=new.expires_at,
+            policy=policy,
+            models=_distinct(new.models),
+        )
+        self._insert(tx, made.record)
+        return made
 
     async def rotate(
         self,
@@ -91,7 +82,6 @@ class Keys(Resource[KeyRecord]):
             raise InvalidRequest(f"grace_seconds must be 0 to {MAX_GRACE_SECONDS}.", param="grace_seconds")
         now_at = self.clock.now_at()
         revoked_at = now_at + grace_seconds * 1000
-        key = make_key(self.ids.random_bytes(KEY_RANDOM_BYTES))
 
         def work(tx: AuthorityTransaction) -> CreatedKey:
             old = self.find(tx, name)
@@ -100,22 +90,21 @@ class Keys(Resource[KeyRecord]):
             if old.revoked_at is not None:
                 raise Conflict(f"The key {old.id} is being rotated already.")
             _check_grant(principal, old.scopes)
-            record = self._record(
-                principal,
-                key,
+            made = self._new(
+                tx,
                 **{name: getattr(old, name) for name in ("name", "scopes", "rate_limit", "policy", "models")},
                 expires_at=_same_lifetime(old, now_at),
                 rotated_from=old.id,
                 lineage=old.lineage or old.id,
             )
-            self.store.keys.insert(tx, record)
+            self.store.keys.insert(tx, made.record)
             self.store.keys.revoke(tx, old.id, now_at=now_at, revoked_at=revoked_at)
-            after = {"rotated_to": record.id, "revoked_at": revoked_at}
-            details = {"name": old.name, "prefix": old.prefix, "new_prefix": record.prefix}
-            self._append(tx, "rotated", principal, context, id=old.id, after=after, details=details)
-            return CreatedKey(key=key, record=record)
+            after = {"rotated_to": made.record.id, "revoked_at": revoked_at}
+            details = {"name": old.name, "prefix": old.prefix, "new_prefix": made.record.prefix}
+            self._append(tx, "rotated", old.id, after=after, details=details)
+            return made
 
-        return await self.audit.commit_authority(work)
+        return await self.audit.commit_authority(principal, context, work)
 
     async def revoke(self, principal: Principal, name: str, context: RequestContext) -> KeyRecord:
         """Revoke a key and return its record. Every process on this database refuses it at once.
@@ -132,14 +121,12 @@ class Keys(Resource[KeyRecord]):
                 raise Conflict(f"The key {record.id} is revoked already.")
             shown = {"before": {"status": record.status(now_at)}, "after": {"status": "revoked"}}
             details = {"name": record.name, "prefix": record.prefix}
-            self._append(tx, "revoked", principal, context, id=record.id, details=details, **shown)
+            self._append(tx, "revoked", record.id, details=details, **shown)
             return self.find(tx, record.id)
 
-        return await self.audit.commit_authority(work)
+        return await self.audit.commit_authority(principal, context, work)
 
-    def _changed(
-        self, tx: AuthorityTransaction, principal: Principal, before: KeyRecord, changes: ChangedKey
-    ) -> KeyRecord:
+    def _changed(self, tx: AuthorityTransaction, before: KeyRecord, changes: ChangedKey) -> KeyRecord:
         now_at = self.clock.now_at()
         if changes.expires_at != KEEP_AT:
             check_future(changes.expires_at, now_at)
@@ -154,20 +141,21 @@ class Keys(Resource[KeyRecord]):
             policy=before.policy if changes.policy == KEEP_TEXT else self._policy(tx, changes.policy),
             models=before.models if changes.models is None else _distinct(changes.models),
         )
-        _check_policy(principal, before.policy, after.policy)
-        _check_grant(principal, [scope for scope in after.scopes if scope not in before.scopes])
+        _check_policy(tx.principal, before.policy, after.policy)
+        _check_grant(tx.principal, [scope for scope in after.scopes if scope not in before.scopes])
         return after
 
-    def _record(self, principal: Principal, key: str, **fields: Any) -> KeyRecord:
-        key_id = self.ids.new("key")
-        return KeyRecord(
+    def _new(self, tx: AuthorityTransaction, **fields: Any) -> CreatedKey:
+        key, key_id = make_key(self.ids.random_bytes(KEY_RANDOM_BYTES)), self.ids.new("key")
+        record = KeyRecord(
             **{"lineage": key_id} | fields,
             id=key_id,
             prefix=prefix_of(key),
             digest=hash_key(key),
             created_at=self.clock.now_at(),
-            created_by=principal.name,
+            created_by=tx.principal.name,
         )
+        return CreatedKey(key=key, record=record)
 
     def _policy(self, tx: Transaction, id_or_name: str | None) -> str | None:
         if id_or_name is None:

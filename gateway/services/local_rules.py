@@ -55,7 +55,6 @@ class RemoveRule:
     reason: Annotated[str, line(MAX_REASON_CHARS, 0)] = ""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class LocalRules(Resource[LocalRule]):
     """The stored rules. rules: those in use; None for a command that repairs what they cannot load."""
 
@@ -115,10 +114,10 @@ class LocalRules(Resource[LocalRule]):
             after = self._next(before, principal, None, wanted.reason)
             self.store.local_rules.insert(tx, after)
             shown = {"before": self._shown(before), "after": self._shown(after)}
-            self._append(tx, "removed", principal, context, id=wanted.id, **shown)
+            self._append(tx, "removed", wanted.id, **shown)
             return after
 
-        removed = await self.audit.commit_authority(work)
+        removed = await self.audit.commit_authority(principal, context, work)
         await self._follow()
         return removed
 
@@ -137,17 +136,15 @@ class LocalRules(Resource[LocalRule]):
 
         await anyio.to_thread.run_sync(work)
 
-    def _made(self, tx: AuthorityTransaction, principal: Principal, new: NewRule) -> LocalRule:
+    def _made(self, tx: AuthorityTransaction, new: NewRule) -> LocalRule:
         versions = self.store.local_rules.versions(tx, str(new.rule["id"]))
         if versions and versions[0].rule is not None:
             raise Conflict("There is already a stored rule of this id.", param="rule.id")
         before = versions[0] if versions else LocalRule(str(new.rule["id"]), 0, None, "", 0, "")
-        return self._next(before, principal, new.rule, new.reason)
+        return self._next(before, tx.principal, new.rule, new.reason)
 
-    def _changed(
-        self, tx: AuthorityTransaction, principal: Principal, before: LocalRule, changes: ChangedRule
-    ) -> LocalRule:
-        return before if changes.rule == before.rule else self._next(before, principal, changes.rule, changes.reason)
+    def _changed(self, tx: AuthorityTransaction, before: LocalRule, changes: ChangedRule) -> LocalRule:
+        return before if changes.rule == before.rule else self._next(before, tx.principal, changes.rule, changes.reason)
 
     def _next(
         self, before: LocalRule, principal: Principal, rule: Mapping[str, object] | None, reason: str

@@ -1,7 +1,6 @@
 """Compute the verdict that a request would get now, from its stored findings. Needs no text and records nothing."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from gateway.domain.new_verdict import NewVerdict, RuleShare
 from gateway.domain.policies import UNSCANNABLE_RULE, ShieldPolicy, redacted_categories
@@ -19,7 +18,6 @@ _NOT_COVERED = "This acceptance covers none of this request's findings."
 _BY_ANOTHER = "An earlier acceptance already covers what this one could."
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class NewVerdicts(Service):
     """Computes new verdicts. policy: of keys that have none of their own."""
 

@@ -47,7 +47,6 @@ class WantedPolicy:
     version: int | None = None
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Policies(Resource[PolicyRecord]):
     """The policies of this gateway."""
 
@@ -76,13 +75,11 @@ class Policies(Resource[PolicyRecord]):
         new = PolicyRecord(id="", name="draft", created_at=0, created_by="")
         return _checked(changed or new, wanted).shield_policy()
 
-    def _made(self, tx: AuthorityTransaction, principal: Principal, new: WantedPolicy) -> PolicyRecord:
-        blank = PolicyRecord(id=self.ids.new("pol"), name="", created_at=self.clock.now_at(), created_by=principal.name)
-        return self._changed(tx, principal, blank, new)
+    def _made(self, tx: AuthorityTransaction, new: WantedPolicy) -> PolicyRecord:
+        blank = PolicyRecord(**self._born("pol", tx.principal), name="")
+        return self._changed(tx, blank, new)
 
-    def _changed(
-        self, tx: AuthorityTransaction, principal: Principal, before: PolicyRecord, changes: WantedPolicy
-    ) -> PolicyRecord:
+    def _changed(self, tx: AuthorityTransaction, before: PolicyRecord, changes: WantedPolicy) -> PolicyRecord:
         return _checked(before, changes)
 
     def _check_removal(self, tx: AuthorityTransaction, record: PolicyRecord) -> None:

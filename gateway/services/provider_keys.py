@@ -14,12 +14,12 @@ import re
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 import anyio
 
 from gateway import settings
+from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.providers import MAX_KEY_BYTES
 from gateway.errors import GatewayError, InvalidRequest, SetupError
 from gateway.log import Log
@@ -151,7 +151,6 @@ def _lies_in(path: str, folder: str) -> bool:
     return path.startswith(os.path.realpath(folder).rstrip(os.sep) + os.sep)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class KeyedResource(Resource[R]):
     """The records of one noun, each with a name and a reference to its key.
 
@@ -163,7 +162,12 @@ class KeyedResource(Resource[R]):
     log: Log
 
     async def _commit_with_key(
-        self, work: Callable[[AuthorityTransaction], T], reference: str | None, key: str | None
+        self,
+        principal: Principal,
+        context: RequestContext,
+        work: Callable[[AuthorityTransaction], T],
+        reference: str | None,
+        key: str | None,
     ) -> T:
         """Commit `work`, and keep `key` if one is given and the reference is a stored one.
 
@@ -171,7 +175,7 @@ class KeyedResource(Resource[R]):
             InvalidRequest: hosts share the database, and only this one would have the key. SetupError: it was not kept.
         """
         if key is None or reference is None or not reference.startswith(STORED):
-            return await self.audit.commit_authority(work)
+            return await self.audit.commit_authority(principal, context, work)
         if self.store.db.is_shared:
             raise InvalidRequest(
                 "Several hosts share the database, and a secret that is typed in or made here would stay on this one. "
@@ -194,7 +198,7 @@ class KeyedResource(Resource[R]):
                 self.store.keyfile.drop(key_id)
 
         try:
-            return await self.audit.commit_authority(keeping)
+            return await self.audit.commit_authority(principal, context, keeping)
         except BaseException:
             # Also after a cancellation. A disk that refuses writes keeps the key.
             with anyio.move_on_after(_DROP_SECONDS, shield=True), suppress(GatewayError, OSError):

@@ -39,7 +39,6 @@ class ProviderTestResult(_Outcome):
     status: ProviderStatus
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ProviderTest(Service):
     """Tests providers, even if they are disabled or their circuit is open."""
 

@@ -94,7 +94,6 @@ class NewProvider(ChangedProvider):
     version: None = field(default=None, metadata={"json_name": None})
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Providers(Endpoints[Provider]):
     """The providers of this gateway. A change applies to the next prompt, in every process.
 
@@ -115,8 +114,7 @@ class Providers(Endpoints[Provider]):
         return (*await super().list(), *(() if self.from_settings is None else (self.from_settings,)))
 
     def _blank(self, principal: Principal, new: NewProvider) -> Provider:
-        now_at = self.clock.now_at()
-        return Provider(id=self.ids.new("prv"), name="", type=new.type, created_at=now_at, created_by=principal.name)
+        return Provider(**self._born("prv", principal), name="", type=new.type)
 
     def _computed(self, record: Provider, changes: ChangedProvider) -> Mapping[str, object]:
         return {

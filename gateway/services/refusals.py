@@ -7,13 +7,14 @@ action sums them up at the end of the window. A window has at most `AT_ONCE` eve
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from math import inf
 from typing import Any, Literal
 
 from gateway.domain.alerts import AlertSource
 from gateway.domain.principals import Principal, RequestContext
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, RateLimited
 from gateway.services.alerts import Alerts
-from gateway.services.core import Core, Service
+from gateway.services.core import Service
 from gateway.shield.detections import Severity
 
 KEY_REFUSED = "api_key_refused"
@@ -79,24 +80,28 @@ class Refusals(Service):
     due_seconds: when the window ends, by the monotonic clock; infinite while none is open.
     """
 
-    def __init__(self, core: Core, *, alerts: Alerts) -> None:
-        super().__init__(core)
-        self._alerts = alerts
-        self._window: dict[_Kind | None, _Repetitions] = {}  # None: all kinds beyond `KINDS`
-        self.due_seconds = float("inf")
+    alerts: Alerts
+    due_seconds: float = field(default=inf, init=False)
+    _window: dict[_Kind | None, _Repetitions] = field(default_factory=dict, init=False)  # None: all beyond `KINDS`
 
     def record(
         self,
         error: GatewayError,
         context: RequestContext | None,
         *,
-        action: str,
-        resource_type: str,
+        action: str = "",
+        resource_type: str = "",
         principal: Principal | None = None,
         key_prefix: str | None = None,
         details: Mapping[str, object] | None = None,
     ) -> GatewayError:
-        """Record or count a refusal, and return its error for the caller to raise."""
+        """Record or count a refusal, and return its error for the caller to raise.
+
+        action, resource_type: by default those of a refused key, or of a user's session.
+        """
+        is_of_key = principal is None or principal.kind == "key"
+        refused = RATE_EXCEEDED if isinstance(error, RateLimited) else KEY_REFUSED if is_of_key else SESSION_REFUSED
+        action, resource_type = action or refused, resource_type or ("api_key" if is_of_key else "session")
         prefix = principal.key_prefix if principal else key_prefix
         kind = _Kind(action, error.code, context.ip if context else None, prefix)
         if not self._is_first(kind, context.request_id if context else None):
@@ -120,7 +125,7 @@ class Refusals(Service):
 
     def flush(self) -> None:
         """Close the window and record the sums of its repetitions."""
-        window, self._window, self.due_seconds = self._window, {}, float("inf")
+        window, self._window, self.due_seconds = self._window, {}, inf
         others = window.pop(None, _Repetitions())
         repeated = {kind: one for kind, one in window.items() if kind is not None and one.count}
         self._raise_guesses(repeated)
@@ -172,7 +177,7 @@ class Refusals(Service):
     ) -> None:
         what = {**alert, "context": context, "principal": principal, "evidence": ({"ip": ip, **evidence},)}
         what |= {"subject": principal.id if principal else ip, "occurred_at": self.clock.now_at()}
-        self._alerts.raise_behind(lambda tx: self._alerts.raise_event(tx, **what))
+        self.alerts.raise_behind(lambda tx: self.alerts.raise_event(tx, **what))
 
 
 def stranger(kind: Literal["key", "user"], key_prefix: str | None = None) -> Principal:

@@ -1,14 +1,14 @@
 """What an exception would let through: stored requests judged again, and the attacks of the validation suite."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 
 from gateway.domain.alerts import AlertStatus
 from gateway.domain.harmless import Exemption, LetThrough, Passed, SuiteLoss
 from gateway.domain.policies import ShieldPolicy
 from gateway.domain.risk_acceptances import DAY_MS, RiskAcceptance, Source
-from gateway.domain.traffic import MAX_TRAFFIC_LIMIT, TrafficFilter, TrafficRow
+from gateway.domain.traffic import TrafficFilter, TrafficRow
 from gateway.services.alerts import alerts_of
 from gateway.services.core import Service
 from gateway.services.findings import kept_detection
@@ -29,7 +29,6 @@ _RANK = {Verdict.ALLOW: 0, Verdict.REVIEW: 1, Verdict.BLOCK: 2}
 Exceptions = Mapping[Exemption, Sequence[RiskAcceptance]]
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Replay(Service):
     """Judges anew what was found before."""
 
@@ -51,12 +50,10 @@ class Replay(Service):
         judged, is_partial = 0, False
         callers: dict[tuple[str, str | None], tuple[Source, ShieldPolicy] | None] = {}
         for verdict in (Verdict.BLOCK, Verdict.REVIEW):
-            rows = 0
-            for row in self._rows(tx, TrafficFilter(verdict=verdict, since=since_at, limit=MAX_TRAFFIC_LIMIT)):
-                if rows == MOST_ROWS:
-                    is_partial = True
-                    break
-                rows += 1
+            rows = self.store.traffic.newest(tx, TrafficFilter(verdict=verdict, since=since_at), limit=MOST_ROWS + 1)
+            is_partial |= len(rows) > MOST_ROWS
+            judged += len(rows[:MOST_ROWS])
+            for row in rows[:MOST_ROWS]:
                 who = row.principal_id, row.agent
                 caller = callers[who] = callers[who] if who in callers else self.new_verdicts.caller(tx, row)
                 if row.request_id == but or caller is None:
@@ -73,7 +70,6 @@ class Replay(Service):
                     elif _RANK[then] < _RANK[now]:
                         who_and_when = (row.request_id, row.occurred_at, row.agent, row.key_prefix)
                         passed[exception].append(Passed(*who_and_when, now.value, then))
-            judged += rows
         return {one: self._let_through(tx, judged, is_partial, unknown[one], found) for one, found in passed.items()}
 
     def _let_through(
@@ -85,14 +81,6 @@ class Replay(Service):
         unblocked = sum(one.verdict == Verdict.BLOCK for one in found)
         examples = tuple(found[:MOST_EXAMPLES])
         return LetThrough(REPLAY_DAYS, judged, is_partial, unknown, len(found), unblocked, confirmed, examples)
-
-    def _rows(self, tx: Transaction, wanted: TrafficFilter) -> Iterator[TrafficRow]:
-        cursor: str | None = None
-        while True:
-            page = self.store.traffic.page(tx, replace(wanted, cursor=cursor))
-            yield from page.items
-            if (cursor := page.next) is None:
-                return
 
     def _worst(
         self, row: TrafficRow, acceptances: Sequence[RiskAcceptance], caller: tuple[Source, ShieldPolicy]

@@ -43,6 +43,7 @@ def asked(
     most: how many rows to show. largest: the column to sort by, the largest number first, instead of the query's order.
     """
     query = QUERIES[name]
+    columns = read_columns(query.named)
 
     def make(source: Source, tx: Transaction) -> Section:
         since, until, step = source.since_at, source.until_at, source.step
@@ -56,7 +57,7 @@ def asked(
         if shape == "lines":
             empty = None if query.has_gaps else 0
             shown = filled(shown, since, until, step, empty=empty)
-        return Section(title, shape, query.about, query.columns(), shown, query.is_current, is_cut=len(rows) > kept)
+        return Section(title, shape, query.about, columns, shown, query.is_current, is_cut=len(rows) > kept)
 
     return make
 

@@ -79,7 +79,6 @@ class MadeReport:
     document: str
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Reports(Resource[Report]):
     """The reports of this database. The edges check who may read reports, this class who may read each type."""
 
@@ -124,7 +123,7 @@ class Reports(Resource[Report]):
         def work(tx: Transaction) -> MadeReport:
             self.store.reports.insert(tx, report, document=document)
             details = {"type": report.type, "format": report.format, "sha256": report.document_sha256}
-            self._append(tx, "created", principal, context, id=report.id, details=details)
+            self.audit.append_change(tx, "report_created", principal, context, "report", report.id, details=details)
             return MadeReport(report, document)
 
         return await self.audit.commit(work)
@@ -197,23 +196,15 @@ class ReportSchedules(Resource[ReportSchedule]):
     most = 50
     audited = ("type", "format", "every", "enabled")
 
-    def _made(self, tx: AuthorityTransaction, principal: Principal, new: NewSchedule) -> ReportSchedule:
-        _check_may_see(principal, new.type)
-        now_at = self.clock.now_at()
-        return ReportSchedule(
-            **asdict(new),
-            id=self.ids.new("rsc"),
-            next_at=now_at + EVERY_MS[new.every],
-            created_at=now_at,
-            created_by=principal.name,
-        )
+    def _made(self, tx: AuthorityTransaction, new: NewSchedule) -> ReportSchedule:
+        _check_may_see(tx.principal, new.type)
+        born = self._born("rsc", tx.principal)
+        return ReportSchedule(**asdict(new), **born, next_at=born["created_at"] + EVERY_MS[new.every])
 
-    def _changed(
-        self, tx: AuthorityTransaction, principal: Principal, before: ReportSchedule, changes: ChangedSchedule
-    ) -> ReportSchedule:
+    def _changed(self, tx: AuthorityTransaction, before: ReportSchedule, changes: ChangedSchedule) -> ReportSchedule:
         after = patched(before, changes)
-        _check_may_see(principal, before.type)
-        _check_may_see(principal, after.type)
+        _check_may_see(tx.principal, before.type)
+        _check_may_see(tx.principal, after.type)
         if after.every != before.every:
             after = replace(after, next_at=self.clock.now_at() + EVERY_MS[after.every])
         return after

@@ -6,7 +6,7 @@ one. The transaction that writes a record also appends its audit event. A change
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
@@ -36,7 +36,6 @@ R = TypeVar("R", bound=Kept)
 T = TypeVar("T")
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Resource(Service, Generic[R]):
     """The records of one noun. The edges check who may manage them.
 
@@ -73,11 +72,11 @@ class Resource(Service, Generic[R]):
         """Return the record that has the name of `record`, where names are unique."""
         return self._repository.find(tx, getattr(record, self.name_field)) if self.name_field else None
 
-    def _made(self, tx: AuthorityTransaction, principal: Principal, new: Any) -> R:
+    def _made(self, tx: AuthorityTransaction, new: Any) -> R:
         """Return the record that `new` describes, checked."""
         raise NotImplementedError
 
-    def _changed(self, tx: AuthorityTransaction, principal: Principal, before: R, changes: Any) -> R:
+    def _changed(self, tx: AuthorityTransaction, before: R, changes: Any) -> R:
         """Return `before` with `changes`, checked."""
         raise NotImplementedError
 
@@ -113,7 +112,7 @@ class Resource(Service, Generic[R]):
         """
         check(new)
         return await self.audit.commit_authority(
-            lambda tx: self._result(tx, self._insert(tx, principal, context, self._made(tx, principal, new)))
+            principal, context, lambda tx: self._result(tx, self._insert(tx, self._made(tx, new)))
         )
 
     async def change(self, principal: Principal, name: str, changes: Any, context: RequestContext) -> Any:
@@ -127,10 +126,10 @@ class Resource(Service, Generic[R]):
         check(changes)
 
         def work(tx: AuthorityTransaction) -> Any:
-            change = partial(self._changed, tx, principal, changes=changes)
-            return self._result(tx, self._update(tx, principal, context, name, changes.version, change))
+            change = partial(self._changed, tx, changes=changes)
+            return self._result(tx, self._update(tx, name, changes.version, change))
 
-        return await self.audit.commit_authority(work)
+        return await self.audit.commit_authority(principal, context, work)
 
     async def remove(self, principal: Principal, name: str, context: RequestContext) -> Any:
         """Remove a record and return it as it was.
@@ -138,7 +137,7 @@ class Resource(Service, Generic[R]):
         Raises:
             NotFound: there is none. Conflict: something needs it. AuditUnavailable: it is still there.
         """
-        return await self.audit.commit_authority(lambda tx: self._delete(tx, principal, context, name))
+        return await self.audit.commit_authority(principal, context, lambda tx: self._delete(tx, name))
 
     def find(self, tx: Transaction, name: str) -> R:
         """Return one record in a transaction. Raises NotFound."""
@@ -149,26 +148,16 @@ class Resource(Service, Generic[R]):
             raise NotFound(f"There is no such {self.noun}.{near}")
         return record
 
-    def _insert(
-        self, tx: Any, principal: Principal, context: RequestContext, record: R, *, action: str = "created"
-    ) -> R:
+    def _insert(self, tx: AuthorityTransaction, record: R, *, action: str = "created") -> R:
         self._check_name(tx, record)
         if self.most and self._repository.count(tx) >= self.most:
             raise Conflict(f"There are {self.most} {self.nouns}; remove some first.")
         self._repository.insert(tx, record)
-        self._append(tx, action, principal, context, id=record.id, after=self._shown(record))
+        self._append(tx, action, record.id, after=self._shown(record))
         return record
 
     def _update(
-        self,
-        tx: Any,
-        principal: Principal,
-        context: RequestContext,
-        name: str,
-        version: int | None,
-        change: Callable[[R], R],
-        *,
-        action: str | None = None,
+        self, tx: AuthorityTransaction, name: str, version: int | None, change: Callable[[R], R], action: str = ""
     ) -> R:
         """Find a record, compare its version, and write what `change` makes of it unless it is the same."""
         before: Any = self.find(tx, name)
@@ -180,7 +169,7 @@ class Resource(Service, Generic[R]):
         details = self._write(tx, before, after)
         shown = {"before": self._shown(before), "after": self._shown(after)}
         action = action or self._action(before, after)
-        self._append(tx, action, principal, context, id=before.id, details=details, **shown)
+        self._append(tx, action, before.id, details=details, **shown)
         return self.find(tx, after.id)
 
     def _action(self, before: R, after: R) -> str:
@@ -192,18 +181,20 @@ class Resource(Service, Generic[R]):
         self._repository.change(tx, after)
         return None
 
-    def _delete(self, tx: Any, principal: Principal, context: RequestContext, name: str) -> R:
+    def _delete(self, tx: AuthorityTransaction, name: str) -> R:
         record = self.find(tx, name)
         self._check_removal(tx, record)
         self._repository.remove(tx, record.id)
-        self._append(tx, "removed", principal, context, id=record.id, before=self._shown(record))
+        self._append(tx, "removed", record.id, before=self._shown(record))
         return record
 
-    def _append(
-        self, tx: Any, action: str, principal: Principal | None, context: RequestContext | None, id: str, **what: Any
-    ) -> None:
+    def _born(self, prefix: str, principal: Principal) -> dict[str, Any]:
+        """Return the fields of a new record that name it, and say who made it and when. prefix: of its id."""
+        return {"id": self.ids.new(prefix), "created_at": self.clock.now_at(), "created_by": principal.name}
+
+    def _append(self, tx: AuthorityTransaction, action: str, id: str, **what: Any) -> None:
         kind = self.resource_type
-        self.audit.append_change(tx, f"{kind}_{action}", principal, context, kind, id, **what)
+        self.audit.append_change(tx, f"{kind}_{action}", tx.principal, tx.context, kind, id, **what)
 
     def _check_name(self, tx: Transaction, record: R) -> None:
         other = self._namesake(tx, record)

@@ -33,7 +33,6 @@ class Days:
     audit: int
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Retention(Service):
     """Prunes the database of this gateway. days: reads the retention in effect."""
 
@@ -75,14 +74,8 @@ class Retention(Service):
             if count := await self._repeat(batch):
                 head = await self.store.db.read(partial(self.store.audit.beginning, instance_id=instance_id))
                 details = {"events": count, "before": before, "boundary_seq": head.seq, "boundary_hash": head.hash}
-                event = self.audit.event(
-                    "audit_pruned",
-                    source="gateway",
-                    resource_type="audit_chain",
-                    resource_id=instance_id,
-                    details=details,
-                )
-                await self.audit.record(event)
+                note = partial(self.audit.append_change, action="audit_pruned", principal=None, context=None)
+                await self.audit.commit(partial(note, kind="audit_chain", id=instance_id, details=details))
 
     async def _repeat(self, batch: Callable[[Transaction], int]) -> int:
         """Run `batch` until it deletes less than its limit, with pauses between, and return the total."""

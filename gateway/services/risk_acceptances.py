@@ -82,7 +82,6 @@ class ChangedAcceptance:
     version: int | None = None
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class RiskAcceptances(Resource[RiskAcceptance]):
     """The risk acceptances of this gateway."""
 
@@ -144,7 +143,7 @@ class RiskAcceptances(Resource[RiskAcceptance]):
             )
             return made
 
-        return await self.audit.commit_authority(work)
+        return await self.audit.commit_authority(principal, context, work)
 
     def add(self, tx: AuthorityTransaction, made: RiskAcceptance) -> None:
         """Store an acceptance; the caller appends the audit event.
@@ -182,7 +181,7 @@ class RiskAcceptances(Resource[RiskAcceptance]):
             )
 
         return await self.audit.commit_authority(
-            lambda tx: self._update(tx, principal, context, name, None, approved, action="approved")
+            principal, context, lambda tx: self._update(tx, name, None, approved, action="approved")
         )
 
     async def revoke(self, principal: Principal, name: str, context: RequestContext) -> RiskAcceptance:
@@ -199,13 +198,11 @@ class RiskAcceptances(Resource[RiskAcceptance]):
 
         def work(tx: AuthorityTransaction) -> RiskAcceptance:
             action = "declined" if self.find(tx, name).is_proposed else "revoked"
-            return self._update(tx, principal, context, name, None, revoked, action=action)
+            return self._update(tx, name, None, revoked, action=action)
 
-        return await self.audit.commit_authority(work)
+        return await self.audit.commit_authority(principal, context, work)
 
-    def _changed(
-        self, tx: AuthorityTransaction, principal: Principal, before: RiskAcceptance, changes: ChangedAcceptance
-    ) -> RiskAcceptance:
+    def _changed(self, tx: AuthorityTransaction, before: RiskAcceptance, changes: ChangedAcceptance) -> RiskAcceptance:
         check_future(changes.until_at, self.clock.now_at(), param="until", days=MAX_DAYS)
         if before.revoked_at is not None:
             raise Conflict(f"The risk acceptance {before.id} is revoked; make another one.")

@@ -7,7 +7,7 @@ there. A provider with an open circuit is passed over.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import groupby
 from typing import TypeVar
 
@@ -115,7 +115,6 @@ class ProviderConnection:
         return tuple(found.values())
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class Routing(Service):
     """The connections to all providers. upstream: the provider that the settings make, if they make one.
 

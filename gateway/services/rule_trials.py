@@ -20,7 +20,7 @@ from gateway.errors import Conflict, NotFound
 from gateway.offload import ThreadOffload
 from gateway.records import project
 from gateway.schema import Bounds, check
-from gateway.services.core import Core, Service
+from gateway.services.core import Service
 from gateway.services.local_rules import Fields, checked_trial, drafted
 from gateway.services.policies import Policies, WantedPolicy
 from gateway.services.rules import HITS_MS, Rules
@@ -117,13 +117,11 @@ class Replay:
 class RuleTrials(Service):
     """Tries drafts. The edges check who may do so. policy: of keys that have none of their own."""
 
-    def __init__(self, core: Core, *, rules: Rules, policies: Policies, policy: ShieldPolicy) -> None:
-        super().__init__(core)
-        self._rules = rules
-        self._policies = policies
-        self._policy = policy
-        self._tries = ThreadOffload(wait_seconds=5.0, most_waiting=8)
-        self._is_replaying = False
+    rules: Rules
+    policies: Policies
+    policy: ShieldPolicy
+    _tries: ThreadOffload = field(default_factory=partial(ThreadOffload, wait_seconds=5.0, most_waiting=8), init=False)
+    _is_replaying: bool = field(default=False, init=False)
 
     async def try_rule(self, wanted: TryRule) -> TriedRule:
         """Return what a draft does to some texts.
@@ -132,16 +130,16 @@ class RuleTrials(Service):
             InvalidRequest: a field; `param` names it. Conflict: a file has a rule of this id. Shed: too many tries.
         """
         check(wanted)
-        self._rules.apply()
+        self.rules.apply()
         return await self._tries.run(self._tried, wanted)
 
     def _tried(self, wanted: TryRule) -> TriedRule:
-        trial, policy, texts = checked_trial(self._rules.base, wanted.rule), self._policy.scoring, []
+        trial, policy, texts = checked_trial(self.rules.base, wanted.rule), self.policy.scoring, []
         (rule,) = trial.rules
         direction = wanted.direction or max(rule.direction, key=lambda one: one is Direction.INBOUND)
         for text in wanted.texts:
             mine = [one for one in trial.scan(text, direction, policy).detections if one.rule == rule.id]
-            before = self._rules.shield.scan(text, direction, policy)
+            before = self.rules.shield.scan(text, direction, policy)
             after = judge([*(one for one in before.detections if one.rule != rule.id), *mine], policy)
             spans = tuple(span for one in mine for span in one.spans or ((one.start, one.end),))
             texts.append(TriedText(bool(mine), spans, before.verdict, after.verdict, after.score))
@@ -157,17 +155,17 @@ class RuleTrials(Service):
         check(wanted)
         if (wanted.rule is None) is (wanted.without is None):
             raise Conflict("Send either rule or without.", param="rule")
-        if wanted.without is not None and wanted.without not in await self._rules.rule_ids():
+        if wanted.without is not None and wanted.without not in await self.rules.rule_ids():
             raise NotFound("There is no such rule.", param="without")
 
         def make(now: Shield, policies: Mapping[str, Policy]) -> _Judge:
             if wanted.rule is not None:
-                checked_trial(self._rules.base, wanted.rule)
-            after = drafted(self._rules, self.store.authority.now.local_rules, wanted.rule)
-            self._rules.override(after, without=wanted.without)
+                checked_trial(self.rules.base, wanted.rule)
+            after = drafted(self.rules, self.store.authority.now.local_rules, wanted.rule)
+            self.rules.override(after, without=wanted.without)
 
             def verdicts(text: str, direction: Direction, policy_id: str) -> _Flip:
-                policy = policies.get(policy_id, self._policy.scoring)
+                policy = policies.get(policy_id, self.policy.scoring)
                 return now.scan(text, direction, policy).verdict, after.scan(text, direction, policy).verdict
 
             return verdicts
@@ -177,12 +175,12 @@ class RuleTrials(Service):
     async def replay_policy(self, principal: Principal, wanted: ReplayPolicy) -> Replay:
         """Return what a draft of a policy would change. Raises as `replay_rule`."""
         changes = project(WantedPolicy, wanted)
-        changed = None if wanted.policy is None else await self._policies.show(wanted.policy)
-        draft, only = self._policies.draft(changes, changed).scoring, changed.id if changed else None
+        changed = None if wanted.policy is None else await self.policies.show(wanted.policy)
+        draft, only = self.policies.draft(changes, changed).scoring, changed.id if changed else None
 
         def make(now: Shield, policies: Mapping[str, Policy]) -> _Judge:
             def verdicts(text: str, direction: Direction, policy_id: str) -> _Flip:
-                before = now.scan(text, direction, policies.get(only or policy_id, self._policy.scoring))
+                before = now.scan(text, direction, policies.get(only or policy_id, self.policy.scoring))
                 return before.verdict, judge(before.detections, draft).verdict
 
             return verdicts
@@ -197,11 +195,11 @@ class RuleTrials(Service):
             raise Conflict("Another replay is running; try again when it has ended.")
         self._is_replaying = True
         try:
-            await self._rules.follow()
-            self._rules.apply()
+            await self.rules.follow()
+            self.rules.apply()
             records = await self.store.db.read(self.store.policies.all)
             policies = {one.id: one.shield_policy().scoring for one in records}
-            now = copy(self._rules.shield)
+            now = copy(self.rules.shield)
             return await anyio.to_thread.run_sync(lambda: self._replayed(principal, make(now, policies), only))
         finally:
             self._is_replaying = False

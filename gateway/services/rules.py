@@ -6,7 +6,7 @@ and uses the old one meanwhile.
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import anyio
@@ -20,7 +20,7 @@ from gateway.errors import Conflict, InvalidRequest, NotFound, SetupError
 from gateway.field_types import line
 from gateway.log import Log
 from gateway.schema import Bounds, check
-from gateway.services.core import Core, Service
+from gateway.services.core import Service
 from gateway.services.resource import check_version
 from gateway.shield import Shield
 from gateway.shield.detections import Severity
@@ -85,17 +85,15 @@ class Rules(Service):
     base: the rules of the files. shield: the one that scans, which gets the stored rules and the overrides.
     """
 
-    def __init__(self, core: Core, *, base: Shield, shield: Shield, log: Log) -> None:
-        super().__init__(core)
-        self.base = base
-        self.shield = shield
-        self._log = log
-        self._applied: Authority | None = None
-        self._followed: Authority | None = None
-        self._stored: tuple[LocalRule, ...] = ()
-        self._adopted = 0
-        self._last_built: tuple[Sequence[Mapping[str, object]], Shield] = ([], base)
-        self._lock = anyio.Lock()
+    base: Shield
+    shield: Shield
+    log: Log
+    _applied: Authority | None = field(default=None, init=False)
+    _followed: Authority | None = field(default=None, init=False)
+    _stored: tuple[LocalRule, ...] = field(default=(), init=False)
+    _adopted: int = field(default=0, init=False)
+    _last_built: tuple[Sequence[Mapping[str, object]], Shield] | None = field(default=None, init=False)
+    _lock: anyio.Lock = field(default_factory=anyio.Lock, init=False)
 
     def apply(self) -> str:
         """Apply the overrides to the shield, and return a text that changes with the rules in use.
@@ -123,7 +121,9 @@ class Rules(Service):
         Raises:
             RuleError: a rule is wrong.
         """
-        if self._last_built[0] != rules:
+        if not rules:
+            return copy(self.base)
+        if self._last_built is None or self._last_built[0] != rules:
             self._last_built = rules, extended(self.base, rules)
             self._last_built[1].ready()
         return copy(self._last_built[1])
@@ -152,7 +152,7 @@ class Rules(Service):
                 if stored != self._stored:
                     self._use(stored, await anyio.to_thread.run_sync(self._shield_of, stored))
             except SetupError as error:
-                self._log.error("rules_refused", reason=error.message)
+                self.log.error("rules_refused", reason=error.message)
             self._followed = authority
 
     def _shield_of(self, stored: Sequence[LocalRule]) -> Shield:
@@ -237,7 +237,7 @@ class Rules(Service):
             details = {"reason": reason} if reason else None
             self.audit.append_change(tx, "rule_changed", principal, context, "rule", rule.id, **shown, details=details)
 
-        await self.audit.commit_authority(work)
+        await self.audit.commit_authority(principal, context, work)
         return await self.show(rule.id)
 
 

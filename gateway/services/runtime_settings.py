@@ -35,7 +35,6 @@ class SettingView:
     about: str
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class RuntimeSettings(Service):
     """Lists the settings and changes those of `CHANGEABLE`."""
 

@@ -99,7 +99,6 @@ class Scan:
     captured: CapturedText | None
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Scans(Service):
     """The one way to the shield: for the API, the commands, the MCP tools and the chat."""
 

@@ -49,7 +49,6 @@ class NewSecurityScan:
     paths: Annotated[tuple[_Path, ...], Bounds(0, 50)] = ()
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class SecurityScans(Resource[SecurityScan]):
     """The security scans of this database. The edges check who may run one. scan_paths: the allowed folders."""
 
@@ -85,7 +84,9 @@ class SecurityScans(Resource[SecurityScan]):
 
         def work(tx: Transaction) -> SecurityScan:
             self.store.security_scans.insert(tx, scan)
-            self._append(tx, "run", principal, context, id=scan.id, details=details)
+            self.audit.append_change(
+                tx, "security_scan_run", principal, context, "security_scan", scan.id, details=details
+            )
             return scan
 
         return await self.audit.commit(work)

@@ -13,12 +13,13 @@ import hashlib
 import ipaddress
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import field
 
 import anyio
 
 from gateway.domain.principals import RequestContext
 from gateway.errors import LoginThrottled, Overloaded
-from gateway.services.core import Core, Service
+from gateway.services.core import Service
 from gateway.services.refusals import SIGN_IN_THROTTLED, Refusals
 from gateway.store.database import Transaction
 from gateway.store.sessions import SignInOrigin
@@ -37,11 +38,9 @@ NO_ADDRESS = "none"
 class SignInThrottle(Service):
     """Admits attempts. At most `WAITING` attempts are under way or wait for their turn."""
 
-    def __init__(self, core: Core, *, refusals: Refusals) -> None:
-        super().__init__(core)
-        self._refusals = refusals
-        self._turns: dict[SignInOrigin, anyio.Lock] = {}
-        self._entered = 0
+    refusals: Refusals
+    _turns: dict[SignInOrigin, anyio.Lock] = field(default_factory=dict, init=False)
+    _entered: int = field(default=0, init=False)
 
     @asynccontextmanager
     async def attempt(
@@ -88,7 +87,7 @@ class SignInThrottle(Service):
             error = LoginThrottled(
                 "Too many attempts failed. Wait before the next one.", retry_after_seconds=-(-wait // 1000)
             )
-            raise self._refusals.record(error, context, action=SIGN_IN_THROTTLED, resource_type=resource_type)
+            raise self.refusals.record(error, context, action=SIGN_IN_THROTTLED, resource_type=resource_type)
 
 
 def wait_ms(of_account: Sequence[int], of_network: Sequence[int], now_at: int) -> int:

@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from gateway.auth.sessions import TOKEN_RANDOM_BYTES, hash_token, make_token
 from gateway.domain.paging import Page
@@ -29,7 +30,6 @@ class NewSession:
     signed_in: SignedIn
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class SignIn(Service):
     """The sessions of this gateway."""
 
@@ -122,7 +122,7 @@ class SignIn(Service):
                 self.audit.append_change(tx, "user_password_changed", who, context, "user", user.id, source=_SOURCE)
                 return ended
 
-            return await self.audit.commit_authority(work)
+            return await self.audit.commit_authority(user.principal(), context, work)
 
     async def page(self, wanted: SessionFilter) -> Page[SignedIn]:
         now_at = self.clock.now_at()
@@ -159,18 +159,12 @@ class SignIn(Service):
 
     async def _record_failure(self, user: User | None, context: RequestContext, *, is_right: bool) -> None:
         reason = "unknown_user" if user is None else "user_disabled" if is_right else "wrong_password"
-        event = self.audit.event(
-            "sign_in_failed",
-            source=_SOURCE,
-            outcome="failed",
-            reason=reason,
-            # The typed name of an unknown user is not stored: it may be a password in the wrong field.
-            principal=user.principal() if user else stranger("user"),
-            request=context,
-            resource_type="user",
-            resource_id=user.id if user else None,
+        # The typed name of an unknown user is not stored: it may be a password in the wrong field.
+        who, user_id = (user.principal(), user.id) if user else (stranger("user"), None)
+        how: dict[str, Any] = {"source": _SOURCE, "outcome": "failed", "reason": reason}
+        await self.audit.commit(
+            lambda tx: self.audit.append_change(tx, "sign_in_failed", who, context, "user", user_id, **how)
         )
-        await self.audit.record(event)
 
     async def _begin(
         self, user: User, origin: SignInOrigin, context: RequestContext, *, old_digest: str | None

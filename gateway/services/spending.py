@@ -49,7 +49,6 @@ class Reservation:
     held: tuple[tuple[str, int], ...] = ()
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class Spending(Service):
     """Takes from budgets and gives back. Creates and changes no budget."""
 

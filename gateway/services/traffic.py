@@ -122,7 +122,6 @@ class TrafficDetail(TrafficRow):
     captures: tuple[KeptText, ...]
 
 
-@dataclass(eq=False, repr=False)
 class Traffic(Service):
     """The traffic of this gateway. A job calls `keep_up` to add new rows to the sums, and `summary` calls `advance`."""
 

@@ -17,7 +17,6 @@ class TriedAs:
     key: str | None = None
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Trials(Service):
     """Says as whom a trial of a user is judged."""
 

@@ -75,7 +75,6 @@ class PostureView(PostureReport):
     history: tuple[PosturePoint, ...]
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class TrustAudits(Resource[TrustAudit]):
     """The trust audits of this database, and its scores: posture (the configuration) and threat (the events).
 
@@ -113,7 +112,7 @@ class TrustAudits(Resource[TrustAudit]):
         def work(tx: Transaction) -> TrustAudit:
             self.store.trust_audits.insert(tx, run)
             details = {"score": run.score, "passed": run.passed, "warned": run.warned, "failed": run.failed}
-            self._append(tx, "run", principal, context, id=run.id, details=details)
+            self.audit.append_change(tx, "trust_audit_run", principal, context, "trust_audit", run.id, details=details)
             return run
 
         return await self.audit.commit(work)

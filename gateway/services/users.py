@@ -1,6 +1,6 @@
 """The people who may sign in. Nobody can grant more than they hold, and one admin always remains."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gateway.domain.principals import ROLE_PERMISSIONS, Principal, RequestContext, Role
 from gateway.domain.users import ChangedUser, NewUser, User, check_new_password
@@ -12,7 +12,6 @@ from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Users(Resource[User]):
     """The users of this gateway."""
 
@@ -39,7 +38,7 @@ class Users(Resource[User]):
             disabled_at=None,
         )
 
-        return await self.audit.commit_authority(lambda tx: self._insert(tx, principal, context, user))
+        return await self.audit.commit_authority(principal, context, lambda tx: self._insert(tx, user))
 
     async def change(self, principal: Principal, name: str, changes: ChangedUser, context: RequestContext) -> User:
         """Change the role or password of a user, or disable or enable the user. Raises what `Resource.change` raises.
@@ -70,7 +69,7 @@ class Users(Resource[User]):
             return after
 
         return await self.audit.commit_authority(
-            lambda tx: self._update(tx, principal, context, user.id, changes.version, changed)
+            principal, context, lambda tx: self._update(tx, user.id, changes.version, changed)
         )
 
     def _lookup(self, tx: Transaction, name: str) -> User | None:

@@ -28,12 +28,28 @@ MAX_SIGHTINGS = 10_000
 ADD_SIGHTING = insert_into("alert_sightings", ("alert_id", "slot", "request_id"), key=("alert_id", "slot"))
 # The newest active alert of somebody, if it was seen lately.
 OF_WHO = f"WHERE {{}} AND {_IS_ACTIVE} AND last_seen_at >= :since ORDER BY position DESC LIMIT 1"
+NAMED_OF_KEY = """
+    WHERE last_seen_at > :since AND first_seen_at > :since AND key_prefix = :key_prefix
+      AND agent IS NOT NULL AND source = 'shield'
+"""
 # An incident stands in lists as its newest alert.
 _IS_NEWEST = "position = (SELECT MAX(position) FROM alerts AS other WHERE other.incident = alerts.incident)"
+_OF_ALL = "(SELECT {}({}) FROM alerts AS other WHERE other.incident = alerts.incident)"
+INCIDENT_SORTS = {
+    "first_seen": _OF_ALL.format("MIN", "first_seen_at"),
+    "last_seen": _OF_ALL.format("MAX", "last_seen_at"),
+    # The worst alert is that of the active ones, where there are any.
+    "severity": _OF_ALL.format("MAX", f"{SORTS['severity']} + CASE WHEN {_IS_ACTIVE} THEN 10 ELSE 0 END") + " % 10",
+    "requests": f"CAST({_OF_ALL.format('SUM', 'count')} AS BIGINT)",
+}
 _HAS = "incident IN (SELECT incident FROM alerts WHERE {})"
+OF_KEY = "WHERE last_seen_at > :since AND rule = :rule AND key_prefix = :key_prefix"
 OF_REQUEST = "id IN (SELECT alert_id FROM alert_sightings WHERE request_id = :request_id)"
-
-
+_OF_INCIDENT = {name: _HAS.format(f"{name} = :{name}") for name in ("severity", "rule", "agent", "assigned_to")} | {
+    "key": _HAS.format("key_prefix = :key"),
+    "request_id": _HAS.format(OF_REQUEST),
+    "until": _HAS.format("first_seen_at <= :until"),
+}
 REQUESTS = """
     SELECT DISTINCT request_id FROM alert_sightings
      WHERE alert_id IN (SELECT id FROM alerts WHERE incident = :incident) ORDER BY request_id DESC LIMIT :limit
@@ -66,24 +82,17 @@ class AlertRepository(PositionedTable[Alert]):
         is_same = " AND ".join(f"{name} IS NULL" if who[name] is None else f"{name} = :{name}" for name in who)
         return self.one(tx, OF_WHO.format(is_same), since=since_at, **who)
 
+    def count_named(self, tx: Transaction, key_prefix: str, *, since: int, most: int) -> int:
+        """Count the alerts of scans that name an agent of a key and were raised after `since`, up to `most`."""
+        return self.count(tx, NAMED_OF_KEY, most=most, key_prefix=key_prefix, since=since)
+
     def incidents(self, tx: Transaction, wanted: IncidentFilter) -> Page[Alert]:
         """Return a page of incidents, each as its newest alert. A filter matches if any of its alerts does."""
-        where = Where()
+        where = Where().match(wanted, since="last_seen_at >= :since", **_OF_INCIDENT)
         where.add(_IS_NEWEST)
         if wanted.scope != "all":
             where.add(("" if wanted.scope == "active" else "NOT ") + _HAS.format(_IS_ACTIVE))
-        for column, value in (
-            ("severity", wanted.severity and wanted.severity.value),
-            ("rule", wanted.rule),
-            ("agent", wanted.agent),
-            ("key_prefix", wanted.key),
-            ("assigned_to", wanted.assigned_to),
-        ):
-            where.add(_HAS.format(f"{column} = :{column}"), **{column: value})
-        where.add(_HAS.format(OF_REQUEST), request_id=wanted.request_id)
-        where.add("last_seen_at >= :since", since=wanted.since)
-        where.add(_HAS.format("first_seen_at <= :until"), until=wanted.until)
-        return self.page(tx, wanted, where)
+        return self.page(tx, wanted, where, INCIDENT_SORTS)
 
     def of_incident(self, tx: Transaction, incident: str) -> tuple[Alert, ...]:
         """Return the alerts of an incident, the oldest first."""
@@ -104,6 +113,10 @@ class AlertRepository(PositionedTable[Alert]):
             return self.count(tx, f"WHERE {_IS_ACTIVE}")
         return self.count(tx, f"WHERE {_IS_ACTIVE} AND source = :source", source=source.value)
 
+    def count_of_key(self, tx: Transaction, rule: str, key_prefix: str, *, since: int, most: int) -> int:
+        """Count the alerts of a rule and key that were seen after `since`, up to `most`."""
+        return self.count(tx, OF_KEY, most=most, rule=rule, key_prefix=key_prefix, since=since)
+
     def prune(self, tx: Transaction, *, before: int, limit: int) -> int:
         """Delete some alerts that are not active and were last seen before a time, and return how many."""
         pruned = tx.execute(PRUNE, {"before": before, "limit": limit})
@@ -112,11 +125,8 @@ class AlertRepository(PositionedTable[Alert]):
         return pruned
 
     def _where(self, wanted: AlertFilter) -> Where:
-        where = Where()
-        where.equal(wanted, "status", "severity", "source", "rule", "agent", "assigned_to")
-        where.add(OF_REQUEST, request_id=wanted.request_id)
+        seen = {"since": "last_seen_at >= :since", "until": "first_seen_at <= :until", "request_id": OF_REQUEST}
+        where = Where().match(wanted, "status", "severity", "source", "rule", "agent", "assigned_to", **seen)
         if wanted.scope in _STATES:
             where.exclude("status", [status for status in AlertStatus if status not in _STATES[wanted.scope]])
-        where.add("last_seen_at >= :since", since=wanted.since)
-        where.add("first_seen_at <= :until", until=wanted.until)
         return where

@@ -18,7 +18,7 @@ from gateway.domain.audit import (
     link,
 )
 from gateway.store.database import Row, Transaction
-from gateway.store.filters import Where, found_in, like
+from gateway.store.filters import OCCURRED, Where, found_in, like
 from gateway.store.headfile import HeadFile
 from gateway.store.table import Codec, PositionedTable, Table, TableReader, optional
 from gateway.strict_json import json_text
@@ -159,15 +159,11 @@ class AuditRepository(PositionedTable[AuditEvent]):
         return self.many(tx, "WHERE request_id = :request_id ORDER BY position", request_id=request_id)
 
     def _where(self, wanted: AuditFilter) -> Where:
-        where = Where()
+        where = Where().match(wanted, "actor", request_id=OF_REQUEST, **OCCURRED)
         for column in USUAL:
             _add_equal(where, column, getattr(wanted, column))
-        where.equal(wanted, "actor")
-        where.add("occurred_at >= :since", since=wanted.since)
-        where.add("occurred_at <= :until", until=wanted.until)
         where.exclude("action", wanted.exclude_actions)
         where.add(SEARCHED, search=like(wanted.search))
-        where.add(OF_REQUEST, request_id=wanted.request_id)
         return where
 
     def prune(self, tx: Transaction, instance_id: str, *, before: int, limit: int) -> int:

@@ -1,5 +1,6 @@
 """The transaction that changes authority: the tables that decide what a principal may do."""
 
+from gateway.domain.principals import Principal, RequestContext
 from gateway.store import meta
 from gateway.store.database import Params, Transaction
 from gateway.store.generation import Generation
@@ -12,12 +13,14 @@ class AuthorityTransaction(Transaction):
     transaction also increments a count in the database, which every process polls. So they notice the change even if
     this process is killed before it increments the generation, and on other hosts.
 
-    has_changed: whether there was a `change`. is_audited: whether an audit event was appended.
+    principal, context: who makes the change, and in which request. has_changed: whether there was a `change`.
+    is_audited: whether an audit event was appended.
     """
 
-    def __init__(self, tx: Transaction, generation: Generation) -> None:
+    def __init__(self, tx: Transaction, generation: Generation, principal: Principal, context: RequestContext) -> None:
         super().__init__(tx.run, tx.now_at)
         self.waiting, self.calls, self.memo = tx.waiting, tx.calls, tx.memo
+        self.principal, self.context = principal, context
         self._generation = generation
         self.has_changed = self.is_audited = False
 

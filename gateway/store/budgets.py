@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from gateway.domain.budgets import Budget, Hold, Override, Standing, period_of
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Row, Transaction, insert_into
-from gateway.store.table import AuthorityTable
+from gateway.store.table import AuthorityTable, Table
 
 OVERRIDE = ("override_amount", "override_until", "override_reason", "override_by")
 LINEAGE = "(SELECT lineage FROM api_keys WHERE budgets.scope = 'key' AND id = budgets.scope_value) AS lineage"
@@ -20,8 +20,7 @@ MOVE = """
     UPDATE budget_periods SET spent = spent + :spent, reserved = reserved + :reserved
      WHERE budget_id = :budget_id AND begins_at = :begins_at
 """
-HOLD = insert_into("budget_holds", ("id", "budget_id", "begins_at", "amount", "held_at"))
-HELD_BY = "SELECT budget_id, begins_at, amount FROM budget_holds WHERE id = :id"
+HOLDS = Table("budget_holds", Hold, extra=("id", "held_at"))
 ORPHANS = "SELECT DISTINCT id FROM budget_holds WHERE held_at < :before LIMIT :limit"
 _KEEP_MS = 400 * 86_400_000
 
@@ -78,14 +77,13 @@ class BudgetRepository(AuthorityTable[Budget]):
             tx.execute(BEGIN_PERIOD, period)
             tx.execute(FORGET_PERIODS, {"budget_id": standing.budget.id, "before": now_at - _KEEP_MS})
         tx.execute(MOVE, period | {"spent": 0, "reserved": amount})
-        tx.execute(HOLD, period | {"id": hold_id, "amount": amount, "held_at": now_at})
+        hold = Hold(standing.budget.id, standing.period.begins_at, amount)
+        HOLDS.insert(tx, hold, id=hold_id, held_at=now_at)
         return not standing.has_begun
 
     def release(self, tx: Transaction, hold_id: str) -> tuple[Hold, ...]:
         """Release and return the holds of `hold_id`. A second call finds none."""
-        holds = tuple(
-            Hold(row["budget_id"], row["begins_at"], row["amount"]) for row in tx.query(HELD_BY, {"id": hold_id})
-        )
+        holds = HOLDS.many(tx, "WHERE id = :id", id=hold_id)
         for hold in holds:
             period = {"budget_id": hold.budget_id, "begins_at": hold.begins_at}
             tx.execute(MOVE, period | {"spent": 0, "reserved": -hold.amount})

@@ -63,7 +63,6 @@ class Database(ABC):
         """
         if self._state == "open":
             self._state = "closing"
-            self._writer.end()
             with anyio.CancelScope(shield=True):
                 has_ended = await to_thread.run_sync(self._close)
             if not has_ended:
@@ -153,7 +152,7 @@ class Database(ABC):
 
     def _close(self) -> bool:
         """Close what can be closed, and return whether the writer has ended. If not, the process is about to end."""
-        has_ended = self._writer.join()
+        has_ended = self._writer.end()
         self._state = "closed"
         while self._idle:
             self._idle.pop().close()

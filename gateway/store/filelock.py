@@ -98,6 +98,11 @@ class LockedFile:
             return False
 
 
+def private(path: str, flags: int) -> int:
+    """Open a file for its owner alone: an opener of the function `open`."""
+    return os.open(path, flags, 0o600)
+
+
 def sync(path: str) -> None:
     """Wait until the disk has a file or folder."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

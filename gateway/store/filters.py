@@ -7,6 +7,7 @@ from gateway.errors import InvalidRequest
 
 _ESCAPE = str.maketrans({"\\": "\\\\", "%": "\\%", "_": "\\_"})
 _MAX_TEXT_CHARS = 1000
+OCCURRED = {"since": "occurred_at >= :since", "until": "occurred_at <= :until"}
 
 
 class Where:
@@ -28,9 +29,11 @@ class Where:
             self.params[name] = _checked(name, value)
         self._conditions.append(condition)
 
-    def equal(self, wanted: object, *columns: str) -> None:
-        for column in columns:
-            self.add(f"{column} = :{column}", **{column: getattr(wanted, column)})
+    def match(self, wanted: object, *columns: str, **conditions: str) -> "Where":
+        """Add conditions on fields of a filter: those that equal their columns, and others by the field's name."""
+        for name, condition in ({one: f"{one} = :{one}" for one in columns} | conditions).items():
+            self.add(condition, **{name: getattr(wanted, name)})
+        return self
 
     def exclude(self, column: str, values: Iterable[str]) -> None:
         for number, value in enumerate(values):

@@ -54,13 +54,10 @@ class LeaseRepository:
 
     def take(self, tx: Transaction, name: str, holder: str, seconds: float) -> Lease | None:
         """Take or renew a lease; None if another has it. The number rises with each take by another holder."""
+        if not self.known(tx, name, holder, seconds):
+            return None
         found = self._find(tx, name)
-        number = 1
-        if found is not None:
-            lease, left_ms = found
-            if lease.holder != holder and 0 < left_ms <= 10 * seconds * 1000:
-                return None
-            number = lease.number + (lease.holder != holder)
+        number = 1 if found is None else found[0].number + (found[0].holder != holder)
         until_at = tx.now_at() + round(seconds * 1000)
         tx.execute(TAKE, {"name": name, "holder": holder, "until_at": until_at, "number": number})
         return Lease(name, holder, number)

@@ -31,9 +31,7 @@ from gateway.store.meta import AUTHORITY, MetaRepository
 POLL_SECONDS = 0.25
 FRESH_SECONDS = 1.0
 ANSWER_SECONDS = 5.0
-_META, _BUDGETS, _ACCESS = MetaRepository(), BudgetRepository(), tables.AccessRepository()
-_AGENTS, _LOCAL_RULES = tables.AgentRepository(), tables.LocalRuleRepository()
-_RISK_ACCEPTANCES = tables.RiskAcceptanceRepository()
+_META, _BUDGETS = MetaRepository(), BudgetRepository()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,17 +121,17 @@ def _read(tx: Transaction, known: Authority | None, generation: int, now_at: int
     if known is not None and (known.generation, known.changes) == (generation, changes):
         return known
     entries = () if known is None else known.access_entries
-    if tuple((entry.id, entry.version) for entry in entries) != _ACCESS.versions(tx):
-        entries = _ACCESS.all(tx)
+    if tuple((entry.id, entry.version) for entry in entries) != tables.ACCESS_LIST.versions(tx):
+        entries = tables.ACCESS_LIST.all(tx)
     return Authority(
         generation=generation,
         changes=changes,
         access_entries=entries,
-        acceptances=_RISK_ACCEPTANCES.active(tx, now_at=now_at),
-        blocked=_AGENTS.blocked(tx),
+        acceptances=tables.RISK_ACCEPTANCES.active(tx, now_at=now_at),
+        blocked=tables.AGENTS.blocked(tx),
         budgets=_BUDGETS.all(tx),
         detectors=tables.DETECTORS.all(tx),
-        local_rules=_LOCAL_RULES.all(tx),
+        local_rules=tables.LOCAL_RULES.all(tx),
         overrides=tables.RULE_OVERRIDES.all(tx),
         policies={record.id: record.shield_policy() for record in tables.POLICIES.all(tx)},
         providers=tables.PROVIDERS.all(tx),

@@ -17,7 +17,6 @@ class HeadFile:
 
     def __init__(self, path: str | None) -> None:
         self.path = path
-        self._descriptor = -1
         self._held: tuple[str, ChainHead] | None = None
         self.is_trusted = path is not None
 
@@ -46,18 +45,12 @@ class HeadFile:
         if self._held is None or self.path is None or not self.is_trusted:
             return
         instance_id, head = self._held
-        if self._descriptor < 0:
-            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        stored = _read(os.pread(self._descriptor, _BYTES, 0), instance_id)
-        if stored is None or stored.seq < head.seq:
-            record = json.dumps({"instance_id": instance_id, "seq": head.seq, "hash": head.hash})
-            os.pwrite(self._descriptor, record.ljust(_BYTES).encode("ascii"), 0)
+        with open(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b", buffering=0) as file:
+            stored = _read(file.read(_BYTES), instance_id)
+            if stored is None or stored.seq < head.seq:
+                record = json.dumps({"instance_id": instance_id, "seq": head.seq, "hash": head.hash})
+                os.pwrite(file.fileno(), record.ljust(_BYTES).encode("ascii"), 0)
         self._held = None
-
-    def close(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
 
 
 def _read(raw: bytes, instance_id: str) -> ChainHead | None:

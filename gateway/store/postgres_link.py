@@ -26,7 +26,6 @@ from gateway.store.postgres_protocol import (
     ServerError,
     startup,
     statement,
-    statements,
 )  # fmt: skip
 from gateway.store.postgres_scram import Scram, channel_binding
 
@@ -101,13 +100,14 @@ class Link:
             LinkLost: the link is closed, and nobody knows whether the statements ran.
             TypeError, ValueError: as `statement`. Nothing was sent.
         """
-        return self._run(b"".join([statement(sql, values) for sql, values in batch]), len(batch), wait_seconds)
-
-    def run_many(
-        self, sql: str, rows: Sequence[Sequence[object]], *, wait_seconds: float = WAIT_SECONDS
-    ) -> list[Result]:
-        """Run one statement for each row of values, in one round trip, otherwise as `run`."""
-        return self._run(statements(sql, rows), len(rows), wait_seconds)
+        data = b"".join([statement(sql, values) for sql, values in batch])
+        if not batch:
+            return []
+        with self._guard():
+            self._talk(data + SYNC, len(batch), wait_seconds)
+        if self._reader.error is not None:
+            raise self._reader.error
+        return self._reader.results
 
     def close(self) -> None:
         """End the connection, which rolls back what is open. May be called twice."""
@@ -115,14 +115,6 @@ class Link:
             with contextlib.suppress(OSError), self._socket as ended:
                 self._socket, self._poll = None, select.poll()
                 ended.send(TERMINATE)
-
-    def _run(self, data: bytes, count: int, seconds: float) -> list[Result]:
-        if count:
-            with self._guard():
-                self._talk(data + SYNC, count, seconds)
-            if self._reader.error is not None:
-                raise self._reader.error
-        return self._reader.results if count else []
 
     @contextlib.contextmanager
     def _guard(self) -> Iterator[None]:

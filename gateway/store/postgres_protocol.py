@@ -53,21 +53,23 @@ class Row:
     def __iter__(self) -> Iterator[Any]:
         return iter(self._values)
 
-    def keys(self) -> list[str]:
-        """Return the names of the columns, so that `dict(row)` works."""
-        return list(self._columns)
-
 
 class Result:
-    """What one statement gave. count: rows changed or returned; 0 for a statement that does neither."""
+    """What one statement gave. rowcount: rows changed or returned; 0 for a statement that does neither.
 
-    __slots__ = ("columns", "count", "readers", "rows")
+    It has the names of a driver's cursor.
+    """
+
+    __slots__ = ("columns", "readers", "rowcount", "rows")
 
     def __init__(self) -> None:
         self.columns: dict[str, int] = {}
         self.readers: list[Callable[[bytes], Any]] = []
         self.rows: list[Row] = []
-        self.count = 0
+        self.rowcount = 0
+
+    def fetchall(self) -> list[Row]:
+        return self.rows
 
 
 def _read_numeric(raw: bytes) -> int | float:
@@ -89,27 +91,22 @@ _READERS: dict[int, Callable[[bytes], Any]] = {
 }
 
 
-class _Kinds(dict[type, tuple[int, Callable[[Any], bytes]]]):
-    """The OID and the encoder of a value, by its class; a subclass is sent as its nearest base."""
-
-    def __missing__(self, kind: type) -> tuple[int, Callable[[Any], bytes]]:
-        base = next((one for one in kind.__mro__ if one in self), None)
-        if base is None:
-            raise TypeError(f"a value of type {kind.__name__} cannot be sent to the database")
-        found = self[kind] = self[base]
-        return found
-
-
-_KINDS = _Kinds(
-    {
-        bool: (16, lambda value: b"t" if value else b"f"),
-        int: (20, lambda value: b"%d" % value),
-        float: (701, lambda value: float.__repr__(value).encode()),
-        str: (25, str.encode),
-        bytes: (17, lambda value: b"\\x" + value.hex().encode()),
-        type(None): (0, lambda _: b""),  # the server finds the type; `_bind` writes the NULL
-    }
-)
+def _encoded(value: object) -> tuple[int, bytes | None]:
+    """Return the OID of a value and the value as text. NULL is None, and the server finds its type."""
+    match value:
+        case None:
+            return 0, None
+        case bool():
+            return 16, b"t" if value else b"f"
+        case int():
+            return 20, b"%d" % value
+        case float():
+            return 701, float.__repr__(value).encode()
+        case str():
+            return 25, value.encode()
+        case bytes():
+            return 17, b"\\x" + value.hex().encode()
+    raise TypeError(f"a value of type {type(value).__name__} cannot be sent to the database")
 
 
 def message(kind: bytes, body: bytes) -> bytes:
@@ -130,24 +127,8 @@ def statement(sql: str, values: Sequence[object]) -> bytes:
         TypeError: a value is of another type.
         ValueError: a text holds half a character (UnicodeEncodeError), or the statement a NUL.
     """
-    return _parse(sql, _oids(values)) + _bind(values)
-
-
-def statements(sql: str, rows: Sequence[Sequence[object]]) -> bytes:
-    """Return one statement for each of some rows, parsed again only where the types of a row do not fit."""
-    parts: list[bytes] = []
-    declared: tuple[int, ...] = ()
-    for row in rows:
-        oids = _oids(row)
-        if not parts or any(oid not in (0, known) for oid, known in zip(oids, declared, strict=True)):
-            declared = tuple(oid or known for oid, known in zip(oids, declared or oids, strict=True))
-            parts.append(_parse(sql, declared))
-        parts.append(_bind(row))
-    return b"".join(parts)
-
-
-def _oids(values: Sequence[object]) -> tuple[int, ...]:
-    return tuple([_KINDS[value.__class__][0] for value in values])
+    encoded = [_encoded(value) for value in values]
+    return _parse(sql, tuple([oid for oid, _ in encoded])) + _bind([raw for _, raw in encoded])
 
 
 @functools.lru_cache(_KEPT)
@@ -157,14 +138,10 @@ def _parse(sql: str, oids: tuple[int, ...]) -> bytes:
     return message(b"P", b"\0%b\0" % sql.encode() + struct.pack(f"!H{len(oids)}I", len(oids), *oids))
 
 
-def _bind(values: Sequence[object]) -> bytes:
+def _bind(values: Sequence[bytes | None]) -> bytes:
     parts = [b"\0\0\0\0", len(values).to_bytes(2, "big")]
-    for value in values:
-        if value is None:
-            parts.append(_NULL)
-        else:
-            raw = _KINDS[value.__class__][1](value)
-            parts += (len(raw).to_bytes(4, "big"), raw)
+    for raw in values:
+        parts += (_NULL,) if raw is None else (len(raw).to_bytes(4, "big"), raw)
     return message(b"B", b"".join(parts) + b"\0\0") + _DESCRIBE_AND_EXECUTE
 
 
@@ -178,9 +155,7 @@ class Reader:
 
     def __init__(self, scram: Scram | None) -> None:
         self._scram = scram
-        self._parts: list[bytes] = []
-        self._held, self._needed = 0, 5
-        self._descriptions: dict[bytes, tuple[dict[str, int], list[Callable[[bytes], Any]]]] = {}
+        self._buffer = bytearray()
         self._is_logged_in = self._is_open = False  # is_open: the login is over
         self.to_send = b""
         self.status = ""
@@ -202,54 +177,43 @@ class Reader:
             SetupError: the login or the encoding is none that the gateway accepts.
             ProtocolFault: a length lies, or the message is malformed, unknown or out of turn.
         """
-        self._parts.append(data)
-        self._held += len(data)
-        if self._held < self._needed:
-            return
-        buffer = b"".join(self._parts)
+        self._buffer += data
         try:
-            begin = self._read(buffer)
+            for kind, body in self._messages():
+                if kind in b"EKNRSA" or not (self._is_open and self.is_waiting):
+                    self._read_other(kind, body)
+                else:
+                    self._read_step(kind, body)
         except (ValueError, LookupError, struct.error):
             raise ProtocolFault("a message that is malformed or out of turn") from None  # it may quote a row
-        self._parts, self._held = [buffer[begin:]], len(buffer) - begin
 
-    def _read(self, buffer: bytes) -> int:
-        """Read whole messages, and return where the first one that is not whole begins."""
-        begin, self._needed = 0, 5
-        longest = LONGEST_MESSAGE if self._is_open else _LONGEST_OF_LOGIN
-        while len(buffer) - begin >= 5:
-            length = int.from_bytes(buffer[begin + 1 : begin + 5], "big")
-            if not 4 <= length <= longest:
+    def _messages(self) -> Iterator[tuple[int, bytes]]:
+        """Take the messages that are whole, each with its kind."""
+        while len(self._buffer) >= 5:
+            length = int.from_bytes(self._buffer[1:5], "big")
+            if not 4 <= length <= (LONGEST_MESSAGE if self._is_open else _LONGEST_OF_LOGIN):
                 raise ProtocolFault(f"a message of {length} bytes")
-            after = begin + 1 + length
-            if after > len(buffer):
-                self._needed = 1 + length
-                break
-            kind = buffer[begin]
-            if kind in b"EKNRSA" or not (self._is_open and self.is_waiting):
-                self._read_other(kind, buffer[begin + 5 : after])
-            elif kind == 68:  # D: a row
-                self._read_row(buffer, begin + 5, after)
-            else:
-                self._read_step(kind, buffer[begin + 5 : after])
-            begin = after
-        return begin
+            if len(self._buffer) <= length:
+                return
+            kind, body = self._buffer[0], bytes(self._buffer[5 : 1 + length])
+            del self._buffer[: 1 + length]
+            yield kind, body
 
-    def _read_row(self, buffer: bytes, at: int, after: int) -> None:
+    def _read_row(self, body: bytes) -> None:
         result = self._result
         values: list[Any] = []
-        if int.from_bytes(buffer[at : at + 2], "big") != len(result.readers):
+        if int.from_bytes(body[:2], "big") != len(result.readers):
             raise ProtocolFault("a row that does not fit its description")
-        at += 2
+        at = 2
         for read in result.readers:
-            size = int.from_bytes(buffer[at : at + 4], "big")
+            size = int.from_bytes(body[at : at + 4], "big")
             at += 4
             if size == 0xFFFFFFFF:
                 values.append(None)
             else:
-                values.append(read(buffer[at : at + size]))
+                values.append(read(body[at : at + size]))
                 at += size
-        if at != after:
+        if at != len(body):
             raise ProtocolFault("a row whose lengths lie")
         result.rows.append(Row(result.columns, values))
 
@@ -257,11 +221,13 @@ class Reader:
         """Read a message of the answer to a statement, or that all statements are done."""
         if kind in b"12n":
             return
-        if kind == 84:  # T
-            self._result.columns, self._result.readers = self._describe(body)
+        if kind == 68:  # D: a row
+            self._read_row(body)
+        elif kind == 84:  # T
+            self._result.columns, self._result.readers = _describe(body)
         elif kind in b"CI":
             last = body[:-1].rpartition(b" ")[2]
-            self._result.count = int(last) if last.isdigit() else 0
+            self._result.rowcount = int(last) if last.isdigit() else 0
             self.results.append(self._result)
             self._result = Result()
         elif kind == 90:  # Z
@@ -275,22 +241,6 @@ class Reader:
         if body not in (b"I", b"T", b"E"):
             raise ProtocolFault("an unknown state of a transaction")
         self.status, self.is_waiting = body.decode(), False
-
-    def _describe(self, body: bytes) -> tuple[dict[str, int], list[Callable[[bytes], Any]]]:
-        found = self._descriptions.get(body)
-        if found is None:
-            columns: dict[str, int] = {}
-            readers: list[Callable[[bytes], Any]] = []
-            at = 2
-            for number in range(int.from_bytes(body[:2], "big")):
-                end = body.index(b"\0", at)
-                columns[body[at:end].decode()] = number
-                readers.append(_READERS.get(_FIELD.unpack_from(body, end + 1)[2], bytes.decode))
-                at = end + 1 + _FIELD.size
-            if len(self._descriptions) >= _KEPT:
-                self._descriptions.clear()
-            found = self._descriptions[body] = columns, readers
-        return found
 
     def _read_other(self, kind: int, body: bytes) -> None:
         """Read a message that comes at any time, or of the login."""
@@ -325,3 +275,17 @@ class Reader:
             raise refused("let the gateway in without proof that it knows the password")
         else:
             self._is_logged_in = True
+
+
+@functools.lru_cache(_KEPT)
+def _describe(body: bytes) -> tuple[dict[str, int], list[Callable[[bytes], Any]]]:
+    """Return the places of the columns by their names, and what reads the value of each."""
+    columns: dict[str, int] = {}
+    readers: list[Callable[[bytes], Any]] = []
+    at = 2
+    for number in range(int.from_bytes(body[:2], "big")):
+        end = body.index(b"\0", at)
+        columns[body[at:end].decode()] = number
+        readers.append(_READERS.get(_FIELD.unpack_from(body, end + 1)[2], bytes.decode))
+        at = end + 1 + _FIELD.size
+    return columns, readers

@@ -3,14 +3,12 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from gateway.errors import Conflict, InvalidRequest, SetupError
 from gateway.store.database import Params, StoreUnavailable
 from gateway.store.postgres_link import Link, LinkLost, translate
-from gateway.store.postgres_protocol import ServerError
+from gateway.store.postgres_protocol import Result, ServerError
 
 WAIT_SECONDS = 8.0
 """How long the server may be silent, which may have to wait for the turn of a writer."""
@@ -44,35 +42,22 @@ class Statements:
     def __init__(self, link: Link, *, begin: str = "", wait_seconds: float = WAIT_SECONDS) -> None:
         self._link, self._begin, self._wait_seconds = link, begin, wait_seconds
 
-    def __call__(self, sql: str, params: Params | Sequence[Params] = {}) -> "_Cursor":  # noqa: B006
+    def __call__(self, sql: str, params: Params | Sequence[Params] = {}) -> Result:  # noqa: B006
         text, names = translate(portable(sql))
+        rows = params if isinstance(params, Sequence) else (params,)
+        batch: list[tuple[str, Sequence[object]]] = [(text, [row[name] for name in names]) for row in rows]
+        if self._begin:
+            batch.insert(0, (self._begin, ()))
+            self._begin = ""
         with translated():
-            if isinstance(params, Sequence):
-                rows = [[row[name] for name in names] for row in params]
-                done = self._link.run_many(text, rows, wait_seconds=self._wait_seconds)
-                return _Cursor([], sum(one.count for one in done))
-            batch: list[tuple[str, Sequence[object]]] = [(text, [params[name] for name in names])]
-            if self._begin:
-                batch.insert(0, (self._begin, ()))
-                self._begin = ""
-            result = self._link.run(batch, wait_seconds=self._wait_seconds)[-1]
-            return _Cursor(result.rows, result.count)
+            done = self._link.run(batch, wait_seconds=self._wait_seconds)[-len(rows) :]
+        done[-1].rowcount = sum(one.rowcount for one in done)
+        return done[-1]
 
     def all(self, *statements: str) -> None:
         """Run statements without values in one round trip."""
         with translated():
             self._link.run([(statement, ()) for statement in statements], wait_seconds=self._wait_seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class _Cursor:
-    """A result with the names that a driver's cursor has."""
-
-    rows: list[Any]
-    rowcount: int
-
-    def fetchall(self) -> list[Any]:
-        return self.rows
 
 
 @contextmanager

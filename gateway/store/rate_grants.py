@@ -8,6 +8,7 @@ by one and reached exactly. Tokens that nobody spent go back with the next quest
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 
 import anyio
 
@@ -36,30 +37,24 @@ GRANT = """
 PRUNE = "DELETE FROM rate_grants WHERE at <= :before"
 
 
-@dataclass(slots=True, eq=False)
-class _Purse:
-    """The tokens of a key that this process has. at: of their grant, by the database's clock.
-
-    until_seconds: how long they may be spent, by this host's monotonic clock. spent: how many of the grant were.
-    refused_until_seconds: until then the database has none. remaining, reset_seconds: what it said last.
-    """
-
-    lock: anyio.Lock = field(default_factory=anyio.Lock)
-    tokens: int = 0
-    spent: int = 0
-    at: int = 0
-    until_seconds: float = 0.0
-    refused_until_seconds: float = 0.0
-    remaining: int = 0
-    reset_seconds: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class _Grant:
-    tokens: int
-    at: int
-    remaining: int
-    wait_ms: int
+    """What the database granted. at: by its clock. remaining: what it had left. wait_ms: until the first one lapses."""
+
+    tokens: int = 0
+    at: int = 0
+    remaining: int = 0
+    wait_ms: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class _Purse:
+    """The last grant of a key to this process. spent: tokens of it. asked_seconds: by this host's monotonic clock."""
+
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
+    grant: _Grant = _Grant()
+    spent: int = 0
+    asked_seconds: float = 0.0
 
 
 class RateGrants:
@@ -80,30 +75,29 @@ class RateGrants:
         purse = self._purses.setdefault(key_id, _Purse())
         async with purse.lock:  # one question at a time
             for _ in range(_TRIES):
-                now_seconds = clock.monotonic_seconds()
-                if now_seconds < purse.refused_until_seconds:
-                    wait_seconds = math.ceil(purse.refused_until_seconds - now_seconds)
+                now_seconds, grant = clock.monotonic_seconds(), purse.grant
+                age_ms = 1000 * (now_seconds - purse.asked_seconds)
+                if not grant.tokens and age_ms < grant.wait_ms:
+                    wait_seconds = math.ceil((grant.wait_ms - age_ms) / 1000)
                     return Admission(False, limit, 0, wait_seconds, wait_seconds)
-                if purse.tokens and now_seconds < purse.until_seconds:
-                    purse.tokens -= 1
+                if purse.spent < grant.tokens and age_ms < _LASTS_MS:
                     purse.spent += 1
-                    return Admission(True, limit, purse.remaining + purse.tokens, purse.reset_seconds, 0)
+                    left = grant.remaining + grant.tokens - purse.spent
+                    return Admission(True, limit, left, math.ceil(grant.wait_ms / 1000), 0)
                 await self._fill(purse, key_id, limit, now_seconds)
         raise StoreUnavailable("The database grants calls too late.", retry_after_seconds=1)
 
     async def _fill(self, purse: _Purse, key_id: str, limit: int, now_seconds: float) -> None:
         """Ask for as many tokens as were lately spent, and give back the others."""
-        unspent, purse.tokens = purse.tokens, 0
-        wanted, given_at = max(1, min(2 * purse.spent, limit // _SHARE)), purse.at
-        grant = await self._db.write(lambda tx: _ask(tx, key_id, limit, wanted, given_at, unspent), is_durable=False)
-        purse.tokens, purse.spent, purse.at = grant.tokens, 0, grant.at
-        purse.remaining, purse.reset_seconds = grant.remaining, math.ceil(grant.wait_ms / 1000)
-        purse.until_seconds = now_seconds + _LASTS_MS / 1000
-        purse.refused_until_seconds = 0.0 if grant.tokens else now_seconds + grant.wait_ms / 1000
+        last, purse.grant = purse.grant, _Grant()
+        wanted, unspent = max(1, min(2 * purse.spent, limit // _SHARE)), max(0, last.tokens - purse.spent)
+        work = partial(_ask, key_id, limit, wanted, last.at, unspent)
+        purse.grant = await self._db.write(work, is_durable=False)
+        purse.spent, purse.asked_seconds = 0, now_seconds
 
 
-def _ask(tx: Transaction, key_id: str, limit: int, wanted: int, given_at: int, unspent: int) -> _Grant:
-    """Give back what was not spent, and take what the limit leaves of `wanted`. wait_ms: until the first one lapses."""
+def _ask(key_id: str, limit: int, wanted: int, given_at: int, unspent: int, tx: Transaction) -> _Grant:
+    """Give back what was not spent, and take what the limit leaves of `wanted`."""
     now_at = tx.now_at()
     if unspent:
         tx.execute(GIVE_BACK, {"key_id": key_id, "at": given_at, "unspent": unspent})

@@ -1,16 +1,15 @@
 """The sliding windows of 60 seconds that all workers of a host share. Memory only; knows no SQL.
 
 Theory of operation. The windows lie in one anonymous mapping, which is made before any workers fork. A key has a slot:
-an entry in a directory and a ring of cells. A cell is the time of an admitted call and the number of calls up to it, so
-that the calls of the last minute are one subtraction. Times come from the monotonic clock, which all processes of a
-host share. The time of a cell never goes back.
+its hash, a ring of cells, and the place of the next cell. A cell is a time and the number of calls admitted at it.
+Times come from the monotonic clock, which all processes of a host share. In the order of the ring they never go back.
 
 With a limit of up to `CELLS`, each call has a cell. Above it, the calls of a quarter of a second share one and leave
 with the last of them: a call may be admitted that much late, but never too early.
 
 The hash of a key selects a set of slots. A process changes a set under its lock: a record lock (fcntl), which the
-kernel takes from a process that dies. Each change is a series of single words whose order lets it stop anywhere; a
-killed worker leaves at most one call too many. A slot is free for another key when its last call is a minute old.
+kernel takes from a process that dies. Each change is a series of single words whose order lets it stop anywhere. A slot
+is free for another key when its last call is a minute old.
 """
 
 import fcntl
@@ -18,7 +17,9 @@ import mmap
 import os
 import tempfile
 import time
+from bisect import bisect_right
 from hashlib import blake2b
+from itertools import accumulate
 
 from gateway.auth.ratelimit import WINDOW_SECONDS, Admission, seconds_left
 from gateway.clock import Clock
@@ -28,9 +29,6 @@ from gateway.store.database import StoreUnavailable
 CELLS = 256
 SLOTS = 64
 _SETS = 512
-_ENTRY_WORDS = 4
-_KEY, _BASE, _BEGIN, _END = range(4)  # the words of an entry: the hash of the key, then the ring
-_CELL_WORDS = 2
 _GRID_SECONDS = 0.25
 _YIELDS = 200
 _NAPS = 1_000
@@ -46,8 +44,9 @@ class RateWindows:
     def __init__(self, *, sets: int = _SETS) -> None:
         slots = sets * SLOTS
         self._sets = sets
-        self._cells = slots * _ENTRY_WORDS
-        self._memory = mmap.mmap(-1, 8 * (self._cells + slots * CELLS * _CELL_WORDS))
+        self._next = slots  # behind the hashes: the next place in each ring
+        self._cells = 2 * slots  # behind those: the times of each ring, then its numbers of calls
+        self._memory = mmap.mmap(-1, 8 * (2 * slots + slots * CELLS * 2))
         view = memoryview(self._memory)
         self._words = view.cast("Q")
         self._times = view.cast("d")
@@ -90,80 +89,44 @@ class RateWindows:
 
     def _find(self, key: int, group: int, now_seconds: float) -> int:
         """Return the slot of a key. A key without a slot takes a free one."""
-        words = self._words
-        free = -1
-        for slot in range(group * SLOTS, (group + 1) * SLOTS):
-            entry = slot * _ENTRY_WORDS
-            if words[entry + _KEY] == key:
+        first = group * SLOTS
+        keys = self._words[first : first + SLOTS].tolist()
+        if key in keys:
+            return first + keys.index(key)
+        for slot, known in enumerate(keys, first):
+            if known == 0 or not self._calls(slot, now_seconds)[0]:
+                self._words[slot] = key
                 return slot
-            if free < 0 and self._forget(slot, now_seconds)[1] == words[entry + _END]:
-                free = slot
-            if words[entry + _KEY] == 0:
-                break  # slots are taken in their order, so no later one was ever used
-        if free < 0:
-            raise StoreUnavailable("Too many keys are in use at once.", retry_after_seconds=1)
-        # All cells of the last key have expired, and the ring goes on where they end.
-        words[free * _ENTRY_WORDS + _KEY] = key
-        return free
+        raise StoreUnavailable("Too many keys are in use at once.", retry_after_seconds=1)
 
-    def _forget(self, slot: int, now_seconds: float) -> tuple[int, int]:
-        """Drop the cells that are 60 seconds old. Return the calls before the first cell left, and its number.
-
-        The sum is written before the number: if a process dies between them, the next drops the same cells again.
-        """
-        words, times = self._words, self._times
-        entry = slot * _ENTRY_WORDS
-        base, begin, end = words[entry + _BASE], words[entry + _BEGIN], words[entry + _END]
-        ring = self._cells + slot * CELLS * _CELL_WORDS
-        oldest = now_seconds - WINDOW_SECONDS
-        was = begin
-        while begin < end:
-            cell = ring + begin % CELLS * _CELL_WORDS
-            if times[cell] > oldest:
-                break
-            base = words[cell + 1]
-            begin += 1
-        if begin != was:
-            words[entry + _BASE] = base
-            words[entry + _BEGIN] = begin
-        return base, begin
+    def _calls(self, slot: int, now_seconds: float) -> tuple[list[float], list[int]]:
+        """Return the times of the cells of the last 60 seconds, the oldest first, and the number of calls of each."""
+        begin, place = self._cells + slot * CELLS * 2, self._words[self._next + slot]
+        times = [*self._times[begin + place : begin + CELLS], *self._times[begin : begin + place]]
+        begin += CELLS
+        counts = [*self._words[begin + place : begin + CELLS], *self._words[begin : begin + place]]
+        first = max(bisect_right(times, now_seconds - WINDOW_SECONDS), counts.count(0))  # 0: a cell never used
+        return times[first:], counts[first:]
 
     def _admit(self, slot: int, limit: int, now_seconds: float) -> Admission:
-        words, times = self._words, self._times
-        base, begin = self._forget(slot, now_seconds)
-        entry = slot * _ENTRY_WORDS
-        end = words[entry + _END]
-        ring = self._cells + slot * CELLS * _CELL_WORDS
-        last = ring + (end - 1) % CELLS * _CELL_WORDS
-        total = words[last + 1] if begin < end else base
-        used = total - base
+        times, counts = self._calls(slot, now_seconds)
+        used = sum(counts)
+        reset = seconds_left(times[0] if times else now_seconds, now_seconds)
         if used >= limit:
-            return self._refuse(ring, begin, end, base + used - limit, limit=limit, now_seconds=now_seconds)
-        at_seconds = max(now_seconds, times[last]) if begin < end else now_seconds
-        if begin < end and (end - begin == CELLS or (limit > CELLS and _grid(times[last]) == _grid(at_seconds))):
-            times[last] = at_seconds
-            words[last + 1] = total + 1
+            leaving = zip(times, accumulate(counts), strict=True)
+            waits = (seconds_left(at, now_seconds) for at, left in leaving if used - left < limit)
+            return Admission(False, limit, 0, reset, next(waits, reset))
+        begin, place = self._cells + slot * CELLS * 2, self._words[self._next + slot]
+        at_seconds = max(now_seconds, times[-1]) if times else now_seconds
+        if len(times) == CELLS or (times and limit > CELLS and _grid(times[-1]) == _grid(at_seconds)):
+            last = begin + (place - 1) % CELLS
+            self._times[last] = at_seconds
+            self._words[last + CELLS] += 1
         else:
-            cell = ring + end % CELLS * _CELL_WORDS
-            times[cell] = at_seconds
-            words[cell + 1] = total + 1
-            words[entry + _END] = end + 1
-        first_seconds = times[ring + begin % CELLS * _CELL_WORDS]
-        return Admission(True, limit, limit - used - 1, seconds_left(first_seconds, now_seconds), 0)
-
-    def _refuse(self, ring: int, begin: int, end: int, surplus: int, *, limit: int, now_seconds: float) -> Admission:
-        """Refuse a call. surplus: the sum up to which calls must leave before one is admitted."""
-        words, times = self._words, self._times
-        reset = wait = int(WINDOW_SECONDS)
-        for number in range(begin, end):
-            cell = ring + number % CELLS * _CELL_WORDS
-            seconds = seconds_left(times[cell], now_seconds)
-            if number == begin:
-                reset = seconds
-            if words[cell + 1] > surplus:
-                wait = seconds
-                break
-        return Admission(False, limit, 0, reset, wait if limit else reset)
+            self._words[begin + place + CELLS] = 1
+            self._times[begin + place] = at_seconds
+            self._words[self._next + slot] = (place + 1) % CELLS
+        return Admission(True, limit, limit - used - 1, reset, 0)
 
 
 def _grid(seconds: float) -> int:

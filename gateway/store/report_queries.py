@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from gateway.domain.reports import Column, read_columns
 from gateway.store.database import Transaction
 
 MOST_ROWS = 200
@@ -45,9 +44,6 @@ class Query:
     is_current: bool = False
     most: int = MOST_ROWS
     has_gaps: bool = False
-
-    def columns(self) -> tuple[Column, ...]:
-        return read_columns(self.named)
 
 
 def _now(about: str, sql: str, named: str, most: int = MOST_ROWS) -> Query:

@@ -7,10 +7,11 @@ from gateway.domain.users import MAX_SESSION_LIMIT, SESSION_IDLE_MS, Session, Se
 from gateway.store.database import Transaction
 from gateway.store.filters import Where
 from gateway.store.table import Table
-from gateway.store.tables import UserRepository
+from gateway.store.tables import USERS
 
-SESSIONS = Table("sessions", Session, page_limit=MAX_SESSION_LIMIT)
-_USERS = UserRepository()
+_USER = "(SELECT lower(username) FROM users WHERE users.id = sessions.user_id)"
+SORTS = {"user": _USER, "created": "created_at", "last_seen": "last_seen_at", "expires": "expires_at"}
+SESSIONS = Table("sessions", Session, sorts=SORTS, page_limit=MAX_SESSION_LIMIT)
 BY_DIGEST = "WHERE digest = :digest"
 _IS_LIVE = "expires_at > :now_at AND last_seen_at > :idle_since"
 MARK_SEEN = "UPDATE sessions SET last_seen_at = :now_at WHERE id = :id AND last_seen_at < :now_at"
@@ -34,7 +35,7 @@ class SessionRepository:
     def page(self, tx: Transaction, wanted: SessionFilter, *, now_at: int) -> Page[SignedIn]:
         where = Where()
         where.add(_IS_LIVE, now_at=now_at, idle_since=now_at - SESSION_IDLE_MS)
-        where.equal(wanted, "user_id")
+        where.match(wanted, "user_id")
         found = SESSIONS.page(tx, wanted, where)
         signed_in = (_signed_in(tx, session) for session in found.items)
         return Page(tuple(one for one in signed_in if one is not None), found.limit, found.next, found.total)
@@ -53,7 +54,7 @@ class SessionRepository:
 
 
 def _signed_in(tx: Transaction, session: Session | None) -> SignedIn | None:
-    user = None if session is None else _USERS.by_id(tx, session.user_id)
+    user = None if session is None else USERS.by_id(tx, session.user_id)
     return None if session is None or user is None else SignedIn(session, user)
 
 

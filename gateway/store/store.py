@@ -12,6 +12,7 @@ from anyio import to_thread
 from gateway.clock import Clock, Ids
 from gateway.errors import SetupError
 from gateway.log import Log
+from gateway.store import tables
 from gateway.store.alerts import AlertRepository
 from gateway.store.audit import AuditRepository, CheckpointRepository
 from gateway.store.budgets import BudgetRepository
@@ -30,22 +31,6 @@ from gateway.store.postgres import PostgresDatabase
 from gateway.store.postgres_address import Address
 from gateway.store.sessions import SessionRepository, SignInFailureRepository
 from gateway.store.sqlite import MEMORY, SqliteDatabase
-from gateway.store.tables import (
-    DETECTORS,
-    POLICIES,
-    PROVIDERS,
-    RULE_OVERRIDES,
-    SECURITY_SCANS,
-    AccessRepository,
-    AgentRepository,
-    EventOutputRepository,
-    LocalRuleRepository,
-    ReportRepository,
-    ReportScheduleRepository,
-    RiskAcceptanceRepository,
-    TrustAuditRepository,
-    UserRepository,
-)
 from gateway.store.traffic import CaptureRepository, TrafficRepository
 from gateway.strict_json import write_time
 
@@ -74,34 +59,34 @@ class Store:
         self.instance_id = self.node_id = ""
         self.seal_key = b""  # set by `open_store`
         db.at_sync(self.headfile.write_held)
-        self.access_list = AccessRepository()
-        self.agents = AgentRepository()
+        self.access_list = tables.ACCESS_LIST
+        self.agents = tables.AGENTS
         self.alerts = AlertRepository()
         self.audit = AuditRepository(self.headfile)
         self.budgets = BudgetRepository()
         self.captures = CaptureRepository()
         self.checkpoints = CheckpointRepository()
-        self.detectors = DETECTORS
-        self.event_outputs = EventOutputRepository()
+        self.detectors = tables.DETECTORS
+        self.event_outputs = tables.EVENT_OUTPUTS
         self.instances = InstanceRepository()
         self.keys = KeyRepository()
         self.leases = LeaseRepository()
-        self.local_rules = LocalRuleRepository()
+        self.local_rules = tables.LOCAL_RULES
         self.meta = MetaRepository()
         self.peers = PEERS
-        self.policies = POLICIES
-        self.providers = PROVIDERS
-        self.report_schedules = ReportScheduleRepository()
-        self.reports = ReportRepository()
-        self.risk_acceptances = RiskAcceptanceRepository()
-        self.rule_overrides = RULE_OVERRIDES
+        self.policies = tables.POLICIES
+        self.providers = tables.PROVIDERS
+        self.report_schedules = tables.REPORT_SCHEDULES
+        self.reports = tables.REPORTS
+        self.risk_acceptances = tables.RISK_ACCEPTANCES
+        self.rule_overrides = tables.RULE_OVERRIDES
         self.running = RunningRepository()
-        self.security_scans = SECURITY_SCANS
+        self.security_scans = tables.SECURITY_SCANS
         self.sessions = SessionRepository()
         self.sign_in_failures = SignInFailureRepository()
         self.traffic = TrafficRepository()
-        self.trust_audits = TrustAuditRepository()
-        self.users = UserRepository()
+        self.trust_audits = tables.TRUST_AUDITS
+        self.users = tables.USERS
 
     def seal(self, secret: str) -> str:
         """Return the keyed hash of a secret: equal for equal secrets of this installation, and of no use elsewhere.
@@ -111,11 +96,8 @@ class Store:
         return hmac.new(self.seal_key, secret.encode("utf-8", "surrogatepass"), "sha256").hexdigest()[:SEAL_DIGITS]
 
     async def aclose(self) -> None:
-        """Write what is queued, then close everything. Raises what `Database.aclose` raises."""
-        try:
-            await self.db.aclose()
-        finally:
-            self.headfile.close()
+        """Write what is queued, then close the database. Raises what `Database.aclose` raises."""
+        await self.db.aclose()
 
 
 async def open_store(

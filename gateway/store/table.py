@@ -157,15 +157,19 @@ class TableReader(Generic[R]):
         """Return the conditions of a filter. A repository whose pages have filters overrides this."""
         return Where()
 
-    def page(self, tx: Transaction, wanted: PageQuery, where: Where | None = None) -> Page[R]:
-        """Return a part of the records that a filter matches, sorted as it says. where: in place of its conditions.
+    def page(
+        self, tx: Transaction, wanted: PageQuery, where: Where | None = None, sorts: Mapping[str, str] | None = None
+    ) -> Page[R]:
+        """Return a part of the records that a filter matches, sorted as it says.
+
+        where, sorts: in place of the conditions of the filter and the sorts of the table.
 
         Raises:
             InvalidRequest: the limit, a filter out of bounds, or a cursor of another list.
         """
         where, limit = where or self._where(wanted), check_limit(wanted.limit, self._page_limit)
         matching, params = where.sql(), dict(where.params)
-        keys = tuple(dict.fromkeys((*wanted.sort_of(self._sorts), *self._order)))
+        keys = tuple(dict.fromkeys((*wanted.sort_of(sorts or self._sorts), *self._order)))
         query = (self.name, *_filters(wanted))
         if wanted.cursor is not None:
             kinds = [str if key == "id" else int if key in self._order else int | str for key in keys]

@@ -16,12 +16,13 @@ from gateway.domain.prices import Price
 from gateway.domain.principals import Role
 from gateway.domain.providers import Provider
 from gateway.domain.reports import KEPT_REPORTS, MAX_REPORTS, Report, ReportSchedule
-from gateway.domain.risk_acceptances import MAX_ACCEPTANCE_LIMIT, RiskAcceptance
+from gateway.domain.risk_acceptances import MAX_ACCEPTANCE_LIMIT, AcceptanceScope, RiskAcceptance
 from gateway.domain.security_scans import KEPT_SCANS, MAX_SCANS, ScannedItem, SecurityScan
 from gateway.domain.users import User
+from gateway.shield.detections import Verdict
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
-from gateway.store.filters import Where
+from gateway.store.filters import Where, rank_of
 from gateway.store.table import AuthorityTable, Codec, PositionedTable, Table, json_records
 from gateway.strict_json import json_text
 
@@ -29,24 +30,15 @@ _PRICES = Codec(
     lambda prices: json_text({model: asdict(price) for model, price in prices.items()}),
     lambda text: {model: Price(**price) for model, price in json.loads(text).items()},
 )
-POLICIES = AuthorityTable("policies", PolicyRecord)
-# The keys of providers are elsewhere: `keyfile` holds those that an operator has typed in.
-PROVIDERS = AuthorityTable("providers", Provider, columns={"origin": None}, codecs={"prices": _PRICES})
-DETECTORS = AuthorityTable("detectors", Detector, columns={"when": "when_asked"})
-# None is removed, so that versions keep rising.
-RULE_OVERRIDES = AuthorityTable("rule_overrides", RuleOverride, key="rule")
-_ITEMS = json_records(ScannedItem)
-SECURITY_SCANS = Table("security_scans", SecurityScan, codecs={"items": _ITEMS}, page_limit=MAX_SCANS, kept=KEPT_SCANS)
-
+SCAN_SORTS = {"time": "occurred_at", "verdict": rank_of("verdict", Verdict), "score": "score", "findings": "detections"}
+# An entry that never expires stands above all that do.
+_EXPIRES = f"COALESCE(expires_at, {MAX_INTEGER})"
+ENTRY_SORTS = {"value": "value", "list": "list_name", "type": "entry_type", "hits": "hits", "expires": _EXPIRES}
 ADD_HITS = "UPDATE access_entries SET hits = hits + :hits WHERE id = :id"
 
 
 class AccessRepository(AuthorityTable[AccessEntry]):
     """The access list. It keeps expired entries until somebody removes them."""
-
-    def __init__(self) -> None:
-        changes = ("list_name", "value", "scope", "reason", "expires_at")
-        super().__init__("access_entries", AccessEntry, changes=changes, page_limit=MAX_ENTRY_LIMIT)
 
     def versions(self, tx: Transaction) -> tuple[tuple[str, int], ...]:
         """Return id and version of all entries, oldest first: equal as long as no entry changes."""
@@ -54,10 +46,7 @@ class AccessRepository(AuthorityTable[AccessEntry]):
         return tuple((row["id"], row["version"]) for row in rows)
 
     def _where(self, wanted: EntryFilter) -> Where:
-        where = Where()
-        where.add("list_name = :list", list=wanted.list)
-        where.add("entry_type = :type", type=wanted.type)
-        return where
+        return Where().match(wanted, list="list_name = :list", type="entry_type = :type")
 
     def add_hits(self, tx: Transaction, hits: Mapping[str, int]) -> None:
         for entry_id, count in hits.items():
@@ -73,10 +62,6 @@ PROGRESS = Table("event_outputs", EventOutput, changes=_OF_SENDER, raises_versio
 class EventOutputRepository(Table[EventOutput]):
     """The event outputs. `change` writes the fields of the operator, `progress` those of the sender."""
 
-    def __init__(self) -> None:
-        changes = ("name", "target", "secret", "kinds", "min_severity", "format", "allow_private", "enabled")
-        super().__init__("event_outputs", EventOutput, changes=changes)
-
     def any_enabled(self, tx: Transaction) -> bool:
         return self.count(tx, "WHERE enabled = 1", most=1) > 0
 
@@ -90,9 +75,6 @@ class EventOutputRepository(Table[EventOutput]):
 
 class LocalRuleRepository(AuthorityTable[LocalRule]):
     """Every version of the stored rules. None is changed or removed."""
-
-    def __init__(self) -> None:
-        super().__init__("local_rules", LocalRule)
 
     def all(self, tx: Transaction) -> tuple[LocalRule, ...]:
         """Return the newest version of each rule that is not removed, by id."""
@@ -112,20 +94,11 @@ class LocalRuleRepository(AuthorityTable[LocalRule]):
         return self.many(tx, "WHERE id = :id ORDER BY version DESC", id=rule_id)
 
 
+ACCEPTANCE_SORTS = {"rule": "rule", "covers": rank_of("scope", AcceptanceScope), "until": "until_at"}
+
+
 class RiskAcceptanceRepository(AuthorityTable[RiskAcceptance]):
     """The risk acceptances. None is removed: a revoked one stays as evidence."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "risk_acceptances",
-            RiskAcceptance,
-            columns={"key": "key_id", "policy": "policy_id", "request": "request_id"},
-            changes=(
-                *("reason", "until_at", "revoked_at", "revoked_by"),
-                *("is_proposed", "proposed_by", "accepted_at", "accepted_by"),
-            ),
-            page_limit=MAX_ACCEPTANCE_LIMIT,
-        )
 
     def active(self, tx: Transaction, *, now_at: int) -> tuple[RiskAcceptance, ...]:
         return self.many(
@@ -142,9 +115,6 @@ class RiskAcceptanceRepository(AuthorityTable[RiskAcceptance]):
 class UserRepository(AuthorityTable[User]):
     """The users."""
 
-    def __init__(self) -> None:
-        super().__init__("users", User, changes=("role", "disabled_at", "password_hash"))
-
     def by_name(self, tx: Transaction, username: str) -> User | None:
         """Return the user of this name, whatever its case. Names are ASCII, so any other text finds no user."""
         if not username.isascii():
@@ -155,16 +125,8 @@ class UserRepository(AuthorityTable[User]):
         return self.count(tx, "WHERE role = :role AND disabled_at IS NULL", role=role.value)
 
 
-UNKNOWN_OF_KEY = """
-    SELECT id FROM alerts WHERE last_seen_at > :since AND rule = :rule AND key_prefix = :key_prefix LIMIT :most
-"""
-
-
 class AgentRepository(PositionedTable[AgentRecord]):
     """The agents. `decide` changes what an agent may do; `change` writes the rest, which the gateway has seen."""
-
-    def __init__(self) -> None:
-        super().__init__("agents", AgentRecord, raises_version=False, order=("position",))
 
     def decide(self, tx: AuthorityTransaction, record: AgentRecord) -> None:
         tx.change(self.update_sql, self.params(record))
@@ -175,17 +137,11 @@ class AgentRepository(PositionedTable[AgentRecord]):
     def by_name(self, tx: Transaction, folded: str) -> AgentRecord | None:
         return self.one(tx, "WHERE folded = :folded", folded=folded)
 
-    def count_unknown(self, tx: Transaction, rule: str, key_prefix: str, *, since: int, most: int) -> int:
-        """Count the unknown agents of a key by the alerts of `rule` that they raised after `since`, up to `most`."""
-        values = {"rule": rule, "key_prefix": key_prefix, "since": since, "most": most}
-        return len(tx.query(UNKNOWN_OF_KEY, values))
-
     def blocked(self, tx: Transaction) -> dict[str, str]:
         rows = tx.query("SELECT id, folded FROM agents WHERE blocked_at IS NOT NULL")
         return {str(row["folded"]): str(row["id"]) for row in rows}
 
 
-_TYPE = {"type": "report_type", "format": "report_format"}
 ADVANCE = """
     UPDATE report_schedules SET next_at = :next_at
      WHERE id = :id AND enabled = 1 AND next_at = :due_at AND next_at <= :now_at
@@ -195,11 +151,6 @@ ADVANCE = """
 class ReportRepository(Table[Report]):
     """The reports, each with its document."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "reports", Report, columns=_TYPE, extra=("document",), page_limit=MAX_REPORTS, kept=KEPT_REPORTS
-        )
-
     def document(self, tx: Transaction, report_id: str) -> tuple[Report, str] | None:
         rows = tx.query(f"SELECT {self.names}, document FROM reports WHERE id = :id", {"id": report_id})  # noqa: S608
         return (self.record(rows[0]), str(rows[0]["document"])) if rows else None
@@ -207,9 +158,6 @@ class ReportRepository(Table[Report]):
 
 class ReportScheduleRepository(Table[ReportSchedule]):
     """The schedules of reports."""
-
-    def __init__(self) -> None:
-        super().__init__("report_schedules", ReportSchedule, columns=_TYPE)
 
     def advance(self, tx: Transaction, schedule: ReportSchedule, *, next_at: int, now_at: int) -> bool:
         """Move a schedule to its next time. Return whether it was due and no other process had moved it."""
@@ -223,10 +171,6 @@ POINTS = Table("posture_points", PosturePoint, key="occurred_at")
 class TrustAuditRepository(Table[TrustAudit]):
     """The tables of trust audits and of points."""
 
-    def __init__(self) -> None:
-        codecs = {"checks": json_records(Check)}
-        super().__init__("trust_audits", TrustAudit, codecs=codecs, page_limit=MAX_RUNS, kept=KEPT_RUNS)
-
     def latest(self, tx: Transaction) -> TrustAudit | None:
         return self.one(tx, "ORDER BY id DESC LIMIT 1")
 
@@ -238,3 +182,54 @@ class TrustAuditRepository(Table[TrustAudit]):
 
     def prune_points(self, tx: Transaction, *, before: int) -> int:
         return tx.execute("DELETE FROM posture_points WHERE occurred_at < :before", {"before": before})
+
+
+_TYPE = {"type": "report_type", "format": "report_format"}
+REPORT_SORTS = {**_TYPE, "since": "since_at", "until": "until_at", "created": "created_at", "size": "document_bytes"}
+ACCESS_LIST = AccessRepository(
+    "access_entries",
+    AccessEntry,
+    changes=("list_name", "value", "scope", "reason", "expires_at"),
+    sorts=ENTRY_SORTS,
+    page_limit=MAX_ENTRY_LIMIT,
+)
+AGENTS = AgentRepository("agents", AgentRecord, raises_version=False, order=("position",))
+EVENT_OUTPUTS = EventOutputRepository(
+    "event_outputs",
+    EventOutput,
+    changes=("name", "target", "secret", "kinds", "min_severity", "format", "allow_private", "enabled"),
+)
+LOCAL_RULES = LocalRuleRepository("local_rules", LocalRule)
+POLICIES = AuthorityTable("policies", PolicyRecord)
+# The keys of providers are elsewhere: `keyfile` holds those that an operator has typed in.
+PROVIDERS = AuthorityTable("providers", Provider, columns={"origin": None}, codecs={"prices": _PRICES})
+DETECTORS = AuthorityTable("detectors", Detector, columns={"when": "when_asked"})
+REPORT_SCHEDULES = ReportScheduleRepository("report_schedules", ReportSchedule, columns=_TYPE)
+REPORTS = ReportRepository(
+    "reports", Report, columns=_TYPE, extra=("document",), sorts=REPORT_SORTS, page_limit=MAX_REPORTS, kept=KEPT_REPORTS
+)
+RISK_ACCEPTANCES = RiskAcceptanceRepository(
+    "risk_acceptances",
+    RiskAcceptance,
+    columns={"key": "key_id", "policy": "policy_id", "request": "request_id"},
+    changes=(
+        *("reason", "until_at", "revoked_at", "revoked_by"),
+        *("is_proposed", "proposed_by", "accepted_at", "accepted_by"),
+    ),
+    sorts=ACCEPTANCE_SORTS,
+    page_limit=MAX_ACCEPTANCE_LIMIT,
+)
+# None is removed, so that versions keep rising.
+RULE_OVERRIDES = AuthorityTable("rule_overrides", RuleOverride, key="rule")
+SECURITY_SCANS = Table(
+    "security_scans",
+    SecurityScan,
+    codecs={"items": json_records(ScannedItem)},
+    sorts=SCAN_SORTS,
+    page_limit=MAX_SCANS,
+    kept=KEPT_SCANS,
+)
+TRUST_AUDITS = TrustAuditRepository(
+    "trust_audits", TrustAudit, codecs={"checks": json_records(Check)}, page_limit=MAX_RUNS, kept=KEPT_RUNS
+)
+USERS = UserRepository("users", User, changes=("role", "disabled_at", "password_hash"))

@@ -1,43 +1,23 @@
 """Store traffic: a row for each request, sums over the rows, and the texts of requests that a policy keeps."""
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from gateway.domain.local_rules import ReplayText
 from gateway.domain.paging import MAX_INTEGER
 from gateway.domain.policies import CapturedText, KeptText
 from gateway.domain.traffic import MAX_TRAFFIC_LIMIT, PRODUCTION, TrafficFilter, TrafficRow
-from gateway.domain.traffic_sums import (
-    BEYOND,
-    BOUNDS_US,
-    COUNTERS,
-    FIVE_MINUTES_MS,
-    HOUR_MS,
-    MINUTE_MS,
-    Counters,
-    SumKey,
-    sum_up,
-)
+from gateway.domain.traffic_sums import COUNTERS, FIVE_MINUTES_MS, HOUR_MS, SUM_KEY, Counters, sum_up
 from gateway.shield.detections import Verdict
 from gateway.store.database import Row, Transaction, insert_into
-from gateway.store.filters import Where, found_in, like, rank_of
+from gateway.store.filters import OCCURRED, Where, found_in, like, rank_of
 from gateway.store.table import PositionedTable, Table, TableReader
 from gateway.strict_json import json_text
-
-
-def bound_sql(column: str, first: int = 0, last: int = len(BOUNDS_US)) -> str:
-    """Return the expression for the bound of a time, as `sum_up` takes it. Finds it by halving the bounds."""
-    if first == last:
-        return f"'{BOUNDS_US[first]}'" if first < len(BOUNDS_US) else f"'{BEYOND}'"
-    middle = (first + last) // 2
-    low, high = bound_sql(column, first, middle), bound_sql(column, middle + 1, last)
-    return f"CASE WHEN {column} <= {BOUNDS_US[middle]} THEN {low} ELSE {high} END"
-
 
 SEARCHED = found_in(
     ("agent", "key_prefix", "principal_id", "model", "provider", "request_id", "text_sha256", "detections")
 )
+_EQUAL = ("verdict", "agent", "model", "provider", "operation", "status", "request_id")
 # A row without tokens or cost stands below one that has 0 of them.
 SORTS = {
     "time": "occurred_at",
@@ -49,32 +29,11 @@ SORTS = {
     "overhead": "overhead_us",
     "status": "status",
 }
-# The database adds up rows that are alike, which costs a third of making an object of each.
-_KEPT_APART = "origin, agent, key_prefix, model, provider, operation, detections"
-_ADDED = "verdict, status, action, prompt_tokens, reply_tokens, cost_microusd, elapsed_us, overhead_us"
-_UNLIKE = f"minute_at, latency, overhead, {_KEPT_APART}"
-UNSUMMED = f"""
-    SELECT {_UNLIKE}, MAX(position) AS position, COUNT(*) AS requests,
-           COUNT(CASE verdict WHEN 'BLOCK' THEN 1 END) AS blocks,
-           COUNT(CASE verdict WHEN 'REVIEW' THEN 1 END) AS reviews,
-           COUNT(CASE WHEN status >= 400 AND action <> 'blocked' THEN 1 END) AS failures,
-           COALESCE(SUM(prompt_tokens), 0) AS prompt_tokens, COALESCE(SUM(reply_tokens), 0) AS reply_tokens,
-           COALESCE(SUM(cost_microusd), 0) AS cost_microusd,
-           SUM(elapsed_us) AS elapsed_us, SUM(overhead_us) AS overhead_us
-      FROM (SELECT position, {_KEPT_APART}, {_ADDED}, occurred_at - occurred_at % {MINUTE_MS} AS minute_at,
-                   {bound_sql("elapsed_us")} AS latency, {bound_sql("overhead_us")} AS overhead
-              FROM traffic
-             WHERE position > :position
-             ORDER BY position LIMIT :limit) AS unsummed
-     GROUP BY {_UNLIKE}
-"""  # noqa: S608
 NOTE_SUMMED = insert_into("traffic_summed", ("name", "position"), key=("name",))
 ADD_SUM = f"""
-    INSERT INTO traffic_sums (size_ms, dimension, origin, bucket_at, value, {", ".join(COUNTERS)})
-    VALUES (:size_ms, :dimension, :origin, :bucket_at, :value, {", ".join(":" + name for name in COUNTERS)})
-        ON CONFLICT (size_ms, dimension, origin, bucket_at, value)
+    {insert_into("traffic_sums", (*SUM_KEY, *COUNTERS))} ON CONFLICT ({", ".join(SUM_KEY)})
         DO UPDATE SET {", ".join(f"{name} = traffic_sums.{name} + excluded.{name}" for name in COUNTERS)}
-"""  # noqa: S608
+"""
 _TOTALS = ", ".join(f"SUM({name}) AS {name}" for name in COUNTERS)
 _OF_WINDOW = """
      WHERE size_ms = :size_ms AND dimension = :dimension AND origin = :origin
@@ -120,7 +79,7 @@ class Pending:
     upto: int
     rows: int
     left: int
-    sums: Mapping[SumKey, Counters]
+    sums: Sequence[Mapping[str, object]]
 
 
 class TrafficRepository(PositionedTable[TrafficRow]):
@@ -146,35 +105,35 @@ class TrafficRepository(PositionedTable[TrafficRow]):
         return self.one(tx, f"WHERE {column} = :id ORDER BY position DESC LIMIT 1", id=id_or_name)
 
     def _where(self, wanted: TrafficFilter) -> Where:
-        where = Where()
+        where = Where().match(wanted, *_EQUAL, **OCCURRED)
         where.add("origin = :origin", origin=wanted.origin or self.origin)
-        where.equal(wanted, "verdict")
         if wanted.verdict is not None and wanted.verdict.value != "ALLOW":
             where.add("verdict <> 'ALLOW'")  # the condition of an index, which the database must find in the statement
         is_prefix = wanted.key is not None and wanted.key.startswith("svc_")
         where.add("key_prefix = :key" if is_prefix else "principal_id = :key", key=wanted.key)
-        where.equal(wanted, "agent", "model", "provider", "operation", "status", "request_id")
         where.add("detections LIKE :rule ESCAPE '\\'", rule=like(wanted.rule and f'"rule":{json_text(wanted.rule)}'))
         where.add(SEARCHED, search=like(wanted.search))
-        where.add("occurred_at >= :since", since=wanted.since)
-        where.add("occurred_at <= :until", until=wanted.until)
         return where
+
+    def newest(self, tx: Transaction, wanted: TrafficFilter, *, limit: int) -> tuple[TrafficRow, ...]:
+        """Return the newest rows that a filter matches."""
+        where = self._where(wanted)
+        rest = f"{where.sql()} ORDER BY occurred_at DESC, position DESC LIMIT :limit"
+        return self.many(tx, rest, **where.params, limit=limit)
 
     def pending(self, tx: Transaction, *, limit: int) -> Pending:
         """Return the oldest rows that are not in the sums yet, added up."""
         after = self.summed(tx)
-        kinds = tx.query(UNSUMMED, {"position": after, "limit": limit})
-        upto = max((int(kind["position"]) for kind in kinds), default=after)
-        rows = sum(int(kind["requests"]) for kind in kinds)
-        left = self.newest_position(tx) - upto
-        return Pending(after, upto, rows, left, sum_up((kind, _rules(kind["detections"])) for kind in kinds))
+        rows = self.after(tx, after, limit=limit)
+        upto = rows[-1][0] if rows else after
+        return Pending(after, upto, len(rows), self.newest_position(tx) - upto, sum_up(row for _, row in rows))
 
     def add(self, tx: Transaction, pending: Pending) -> bool:
         """Add rows to the sums and return true, or return false when another process has added them."""
         if self.summed(tx) != pending.after:
             return False
-        for key, counters in pending.sums.items():
-            tx.execute(ADD_SUM, asdict(key) | asdict(counters))
+        for one in pending.sums:
+            tx.execute(ADD_SUM, one)
         tx.execute(NOTE_SUMMED, {"name": "traffic", "position": pending.upto})
         return True
 
@@ -213,10 +172,6 @@ class TrafficRepository(PositionedTable[TrafficRow]):
 
     def prune_sums(self, tx: Transaction, *, size_ms: int, before: int) -> int:
         return tx.execute(PRUNE_SUMS, {"size_ms": size_ms, "before": before})
-
-
-def _rules(detections: str) -> Sequence[str]:
-    return [str(one.get("rule")) for one in json.loads(detections)] if detections != "[]" else ()
 
 
 def _counters(row: Row) -> Counters:

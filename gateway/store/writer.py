@@ -86,13 +86,11 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._thread.start()
 
-    def end(self) -> None:
+    def end(self) -> bool:
+        """Take no more writes. Return whether the thread has ended within `STOP_SECONDS`. Blocks; for any thread."""
         with self._changed:
             self._is_stopping = True
             self._changed.notify()
-
-    def join(self) -> bool:
-        """Wait for the thread after `end`, at most `STOP_SECONDS`, and return whether it has ended. For any thread."""
         self._thread.join(STOP_SECONDS)
         return not self._thread.is_alive()
 

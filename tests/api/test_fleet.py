@@ -1,6 +1,6 @@
 """The fleet from the API: this gateway's own numbers, others on the database, peers that live, lie and die."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,16 @@ class Answers:
         self.value: Any = None
         self.asked: list[tuple[str, str]] = []
 
-    async def get(self, url: str, *, key: str, seconds: float, allow_address: Callable[[str], bool]) -> object:
+    async def ask(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        *,
+        key: str,
+        seconds: float,
+        allow_address: Callable[[str], bool],
+    ) -> object:
+        assert headers == {"x-service-key": key}
         self.asked.append((url, key))
         if isinstance(self.value, Exception):
             raise self.value

@@ -50,13 +50,13 @@ class Script:
         self.url = url
 
     def mode(self, mode: str, **more: object) -> None:
-        self._ask("/__reset", b"{}")
-        self._ask("/__mode", json.dumps({"mode": mode, **more}).encode())
+        self.ask("/__reset", b"{}")
+        self.ask("/__mode", json.dumps({"mode": mode, **more}).encode())
 
     def seen(self, path: str = "/v1/chat/completions") -> list[dict[str, Any]]:
-        return [entry for entry in self._ask("/__log", None) if entry["path"] == path]
+        return [entry for entry in self.ask("/__log", None) if entry["path"] == path]
 
-    def _ask(self, path: str, body: bytes | None) -> Any:
+    def ask(self, path: str, body: bytes | None) -> Any:
         with urllib.request.urlopen(urllib.request.Request(self.url + path, body), timeout=10) as answer:
             return json.load(answer)
 

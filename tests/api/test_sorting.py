@@ -1,5 +1,6 @@
 """Lists sorted by the gateway: every sort of every list, both ways over several pages, and the total of each page."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -8,7 +9,11 @@ from gateway_site import KEYS, Site, open_site
 from gateway.domain.agents import AgentSource, AgentStatus
 from gateway.domain.alerts import Alert, AlertSource, AlertStatus
 from gateway.domain.paging import MOST_COUNTED
+from gateway.domain.reports import Report, ReportFormat, ReportType
+from gateway.domain.risk_acceptances import AcceptanceScope
+from gateway.domain.security_scans import SecurityScan
 from gateway.domain.traffic import TrafficRow
+from gateway.domain.users import Session
 from gateway.operations.every import INTERNAL_OPERATIONS
 from gateway.services.agent_discovery import Sighting
 from gateway.shield.detections import Severity, Verdict
@@ -40,6 +45,28 @@ SORTS: dict[str, dict[str, Any]] = {
         "requests": "requests_24h", "blocks": "blocks_24h",
     },
     "/api/audit": {name: name for name in ("actor", "action", "outcome", "source")} | {"time": "timestamp", "number": "seq"},
+    "/api/incidents": {
+        "first_seen": "first_seen", "last_seen": "last_seen", "requests": "requests",
+        "severity": lambda one: WORST_LAST.index(one["severity"]),
+    },
+    "/api/access": {
+        "value": "value", "list": "list", "type": "type", "hits": "hits",
+        "expires": lambda one: one["expires_at"] or "never",
+    },
+    "/api/risk-acceptances": {
+        "rule": "rule", "until": "until", "covers": lambda one: list(AcceptanceScope).index(one["scope"]),
+    },
+    "/api/reports": {
+        **{name: name for name in ("type", "format", "since", "until")}, "created": "created_at", "size": "document_bytes",
+    },
+    "/api/security-scans": {
+        "time": "occurred_at", "score": "score", "findings": "detections",
+        "verdict": lambda one: list(Verdict).index(one["verdict"]),
+    },
+    "/api/sessions": {
+        "user": lambda one: one["username"].lower(), "created": "created_at", "last_seen": "last_seen_at",
+        "expires": "expires_at",
+    },
 }  # fmt: skip
 
 
@@ -53,13 +80,15 @@ async def fill(site: Site) -> None:
     store, now_at, absent = site.gateway.store, site.gateway.clock.now_at(), (None, 0, 7, 7, None, 400_000)
 
     def work(tx: Any) -> None:
-        for number in range(17):
+        for number in range(26):
             alert = Alert(
                 id=f"alr_{number}", title="t", description="d", rule="r", fingerprint=str(number),
                 severity=tuple(Severity)[number % 4], source=AlertSource.SHIELD, status=tuple(AlertStatus)[number % 6],
                 count=1 + number % 3, first_seen_at=now_at - number % 5, last_seen_at=now_at + number % 4,
+                incident=f"inc_{number // 2}",
             )  # fmt: skip
             store.alerts.insert(tx, alert)
+        for number in range(17):
             one = row(
                 number, now_at - number // 2, verdict=tuple(Verdict)[number % 3], score=number * 7 % 5,
                 agent=NAMES[number % 3], overhead_us=number % 2, elapsed_us=number * 5 % 7, status=200 + number % 2,
@@ -77,9 +106,49 @@ async def fill(site: Site) -> None:
         await site.key("shield:scan", name=name, rate_limit=1 + number % 3, **dated)
         await site.ask("POST", "/api/agents", {"name": name} | ({"owner": f"Ä.{number % 2}"} if number % 3 else {}))
     await store.db.write(work)
+    await fill_small_lists(site)
     await site.ask("POST", "/api/v1/shield/scan", {"text": "hello"}, key="svc_" + "0" * 40)
     await site.ask("POST", "/api/v1/shield/scan", {"text": "hello"}, key=await site.key("shield:scan", name=NAMES[5]))
     await site.settled()
+
+
+async def fill_small_lists(site: Site) -> None:
+    """Store entries of the access list, risk acceptances, reports, security scans and sessions."""
+    store, now_at = site.gateway.store, site.gateway.clock.now_at()
+    users = []
+    for name in ("Zoe", "ann"):
+        body = {"username": name, "password": "correct horse battery staple", "role": "viewer"}
+        users.append((await site.ask("POST", "/api/users", body))["data"]["id"])
+    for number in range(9):
+        entry = {"list": "deny", "type": ("MODEL", "TOOL")[number % 2], "value": f"n{number * 5 % 9}"}
+        entry |= {"list": "allow", "force": True} if number % 3 else {"expires_at": f"2099-01-0{1 + number}T00:00:00Z"}
+        assert (await site.ask("POST", "/api/access", entry))["status_code"] == 201
+        risk = {"rule": ("debug-config", "attack-model")[number % 2], "reason": "r"}
+        risk |= {"scope": "rule_agent", "agent": "a", "any_key": True} if number % 3 else {"scope": "rule"}
+        risk["until"] = (datetime.now(UTC) + timedelta(days=1 + number * 5 % 9)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        assert (await site.ask("POST", "/api/risk-acceptances", risk))["status_code"] == 201
+
+    def work(tx: Any) -> None:
+        store.access_list.add_hits(tx, {one.id: number % 4 for number, one in enumerate(store.access_list.all(tx))})
+        for number in range(9):
+            report = Report(
+                id=f"rep_{number}", type=tuple(ReportType)[number % 3], format=tuple(ReportFormat)[number % 2],
+                since_at=number % 4, until_at=9 + number % 3, created_at=99 + number // 2, created_by="a", schedule=None,
+                document_bytes=number * 5 % 9, document_sha256="",
+            )  # fmt: skip
+            store.reports.insert(tx, report, document="")
+            scan = SecurityScan(
+                id=f"scn_{number}", occurred_at=number // 2, started_by="a", verdict=tuple(Verdict)[number % 3],
+                score=number % 5, scanned=1, blocked=0, reviewed=0, unreadable=0, detections=number * 5 % 9, items=(),
+            )  # fmt: skip
+            store.security_scans.insert(tx, scan)
+            session = Session(
+                id=f"ses_{number}", digest=str(number), user_id=users[number % 2], created_at=now_at - number // 2,
+                last_seen_at=now_at + number % 3, expires_at=now_at + 9999 + number % 4,
+            )  # fmt: skip
+            store.sessions.insert(tx, session)
+
+    await store.db.write(work)
 
 
 async def pages(site: Site, target: str) -> list[Any]:
@@ -94,7 +163,7 @@ async def pages(site: Site, target: str) -> list[Any]:
 async def test_every_sort_gives_every_row_once_in_its_order_both_ways(path: str) -> None:
     async with open_site() as site:
         await fill(site)
-        everything = await site.get(path + "?limit=500")
+        everything = await site.get(path + "?limit=100")
         assert [one for page in await pages(site, path + "?limit=3") for one in page["data"]] == everything
         for name, by in SORTS[path].items():
             order = by if callable(by) else lambda one, by=by: (one[by] is not None, one[by])
@@ -129,9 +198,9 @@ async def test_what_is_no_sort_of_the_list_is_refused_and_so_is_a_cursor_of_anot
 
 async def test_each_page_says_how_many_match_the_filter_up_to_a_bound() -> None:
     totals = {
-        "/api/traffic?verdict=BLOCK": 5, "/api/traffic?search=nothing-has-this": 0, "/api/alerts?severity=critical": 5,
-        "/api/alerts?scope=active&sort=-severity": 9, "/api/agents?search=zeta": 1, "/api/audit?action=api_key_created": 11,
-        "/api/incidents?scope=all": 1,
+        "/api/traffic?verdict=BLOCK": 5, "/api/traffic?search=nothing-has-this": 0, "/api/alerts?severity=critical": 7,
+        "/api/alerts?scope=active&sort=-severity": 14, "/api/agents?search=zeta": 1, "/api/audit?action=api_key_created": 11,
+        "/api/incidents?scope=all": 13,
     }  # fmt: skip
     async with open_site() as site:
         assert (await site.ask("GET", "/api/shield/rules"))["page"]["total"] > 100

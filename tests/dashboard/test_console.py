@@ -68,9 +68,17 @@ def test_a_time_of_ones_own_holds_for_the_next_page_as_well(opened: Callable[...
     )
     page.wait("document.querySelector('main .empty')")
     assert "to" in page.run(f"{time}.selectedOptions[0].textContent")
-    page.run("location.hash = '#/incidents'")
-    page.wait("location.hash.startsWith('#/incidents?since=2020-01-02')")
-    page.wait("document.querySelector('main .empty')")
+    for other in ("incidents", "alerts", "audit"):
+        page.run(f"location.hash = '#/{other}'")
+        page.wait(f"location.hash.startsWith('#/{other}?since=2020-01-02')")
+        page.wait("document.querySelector('main .empty')")
+    for other in ("overview", "cost"):
+        page.run(f"location.hash = '#/{other}'")
+        page.wait(f"location.hash.startsWith('#/{other}?since=2020-01-02')")
+        page.wait("document.querySelector('.tools select').selectedOptions[0].textContent.includes(' to ')")
+    page.settle()
+    asked = [url for _, url in page.requests if "/traffic/summary?" in url][-1]
+    assert "since=2020-01-02" in asked and "until=2020-01-03" in asked
     page.check()
 
 

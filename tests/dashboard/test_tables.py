@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from dashboard.browser import Page
-from dashboard.site import Site
+from dashboard.site import Site, quoted
 
 pytestmark = pytest.mark.slow
 
@@ -59,7 +59,9 @@ def test_a_list_is_sorted_over_all_its_pages_and_the_address_says_so(opened: Cal
     page.check()
 
 
-@pytest.mark.parametrize("path", ["traffic", "alerts?scope=all", "agents", "keys", "audit/log"])
+@pytest.mark.parametrize(
+    "path", ["traffic", "alerts?scope=all", "incidents?scope=all", "agents", "keys", "audit/log", "settings/sessions"]
+)
 def test_every_heading_that_sorts_sorts(opened: Callable[..., Page], path: str) -> None:
     page = opened(path)
     headings = "[...document.querySelectorAll('main th .sort')]"
@@ -155,6 +157,56 @@ def test_a_filter_suggests_the_names_that_the_gateway_knows(opened: Callable[...
     page = opened("audit/log")
     page.run("document.querySelector('.filters [name=action]').focus()")
     page.wait("[...document.querySelector('.filters [name=action]').list.options].length > 1")
+    page.check()
+
+
+@pytest.mark.parametrize(
+    ("path", "api", "name", "choices"),
+    [
+        ("traffic?since=24h", "/api/traffic?since=24h", "verdict", ("", "BLOCK", "ALLOW")),
+        ("alerts?severity=critical", "/api/alerts?severity=critical", "scope", ("active", "terminal", "all")),
+        ("incidents", "/api/incidents?scope=active", "severity", ("", "critical", "low")),
+        ("agents", "/api/agents?", "risk", ("", "high", "medium")),
+        ("audit/log", "/api/audit?", "source", ("", "api", "auth")),
+    ],
+)
+def test_each_choice_of_a_filter_says_how_many_rows_it_leaves(
+    opened: Callable[..., Page], site: Site, path: str, api: str, name: str, choices: tuple[str, ...]
+) -> None:
+    page = opened(path)
+    page.run(f"document.querySelector('.filters [name={name}]').focus()")
+    for value in choices:
+        wanted = site.ask("GET", f"{api}&limit=1" + (f"&{name}={value}" if value else "")).json["page"]["total"]
+        option = f"document.querySelector('.filters [name={name}] option[value={quoted(value)}]')"
+        page.wait(f"{option}.textContent.endsWith(' ({wanted:,})')")
+    page.check()
+
+
+def test_after_a_choice_the_other_filters_count_what_it_leaves(opened: Callable[..., Page], site: Site) -> None:
+    page = opened("alerts?scope=all")
+    state = "document.querySelector('.filters [name=severity]')"
+    page.run(f"{state}.focus()")
+    page.wait(f"/[(]/.test({state}.options[1].textContent)")
+    page.run(f"{state}.value = 'low', {state}.dispatchEvent(new Event('change', {{bubbles: true}}))")
+    low = site.ask("GET", "/api/alerts?severity=low&scope=all&limit=1").json["page"]["total"]
+    page.wait(f"document.querySelector('.filters [name=scope] [value=all]').textContent === 'All ({low})'")
+    page.check()
+
+
+def test_on_a_telephone_a_list_is_sorted_by_what_can_be_seen(opened: Callable[..., Page]) -> None:
+    page = opened("alerts?scope=all")
+    page.size(360, 800)
+    for label, way in (("Count", "descending"), ("Severity", "descending")):
+        find = f"[...document.querySelectorAll('th .sort')].find(one => one.textContent.startsWith('{label}'))"
+        box = page.run(
+            f"(({{x, y, width, height}}) => [x + width / 2, y + height / 2, height])({find}.getBoundingClientRect())"
+        )
+        assert box[2] >= 24
+        assert page.run(f"{find}.contains(document.elementFromPoint({box[0]}, {box[1]}))"), label
+        page.run(f"{find}.click()")
+        page.settle()
+        assert page.run(f"{find}.closest('th').ariaSort") == way
+    assert page.run("document.documentElement.scrollWidth") <= 360
     page.check()
 
 

@@ -10,8 +10,7 @@ from gateway.domain.addresses import (
     BASE_URL_PROMISE,
     MAX_URL_CHARS,
     Reach,
-    may_connect,
-    may_connect_privately,
+    address_check,
     reach_of,
     read_base_url,
 )
@@ -100,13 +99,12 @@ def test_an_ipv4_address_inside_an_ipv6_one_is_judged_by_itself(inner: object) -
     high, low = f"{number >> 16:x}", f"{number & 0xFFFF:x}"
     for outer in (f"::ffff:{inner}", f"64:ff9b::{high}:{low}", f"2002:{high}:{low}::1", f"::ffff:0:{high}:{low}"):
         assert reach_of(outer) is reach
-    assert may_connect(str(inner)) is (reach is Reach.OPEN)
-    assert may_connect_privately(str(inner)) is (reach is not Reach.FORBIDDEN)
+    assert address_check(allow_private=False)(str(inner)) is (reach is Reach.OPEN)
+    assert address_check(allow_private=True)(str(inner)) is (reach is not Reach.FORBIDDEN)
 
 
 @pytest.mark.parametrize(
     "address", ["", "localhost", "1.2.3", "fe80::1%eth0", "169.254.0.1", "ff02::1", "255.255.255.255"]
 )
 def test_what_is_no_address_of_anybody_may_never_be_connected_to(address: str) -> None:
-    assert not may_connect(address)
-    assert not may_connect_privately(address)
+    assert not any(address_check(allow_private=allow_private)(address) for allow_private in (False, True))

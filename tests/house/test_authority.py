@@ -10,6 +10,7 @@ TABLES = {
     "access_entries",
     "api_keys",
     "budgets",
+    "detectors",
     "local_rules",
     "policies",
     "providers",
@@ -57,12 +58,12 @@ def test_every_statement_that_writes_a_table_of_authority_is_run_by_an_authority
 
 
 def mapped(tree: ast.Module, kind: str) -> list[str]:
-    """Return the tables that a file maps by calls of a kind of table, or by classes that inherit from it."""
+    """Return the tables that a file maps by calls of a kind of table, or of a class that inherits from it."""
     found = calls(tree, kind)
     for node in ast.walk(tree):
         bases = node.bases if isinstance(node, ast.ClassDef) else []
         if any(isinstance(base, ast.Subscript) and ast.unparse(base.value) == kind for base in bases):
-            found += calls(node, "__init__")
+            found += calls(node, "__init__") or calls(tree, node.name)
     return [ast.literal_eval(call.args[0]) for call in found]
 
 

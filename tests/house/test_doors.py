@@ -18,6 +18,7 @@ DOORS = {
     ),
     "ssl": ("gateway/http/", "gateway/store/postgres_link.py"),
     "asyncio": ("gateway/http/transport.py", "gateway/store/writer.py"),
+    "mistune": ("gateway/domain/markdown.py",),
     "ahocorasick": ("gateway/shield/automaton.py",),
     "sqlite3": ("gateway/store/sqlite.py",),
     "tomllib": ("gateway/settings.py",),

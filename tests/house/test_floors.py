@@ -14,6 +14,7 @@ FLOORS = {
     "gateway.app": 5.0,
     "gateway.services": 4.0,
     "gateway.guardrails": 3.5,
+    "gateway.detectors": 2.5,
     "gateway.store": 3.0,
     "gateway.llm": 3.0,
     "gateway.outputs": 3.0,

@@ -26,6 +26,7 @@ from gateway.services.health import Health
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.running import Running
+from gateway.services.scanner import TextScanner
 from gateway.services.scans import Scans
 from gateway.services.shield_tests import ShieldTests
 from gateway.services.trust_audits import TrustAudits
@@ -61,7 +62,15 @@ async def gateway() -> AsyncGenerator[Any, None]:
     health = Health(shield=shield, store=store, upstream=None)
     parts = {**vars(core), "log": log, "shield": shield, "alerts": alerts}
     policies, acceptances = Policies(core), RiskAcceptances(core)
-    scans = Scans(core, shield=shield, alerts=alerts, policy=policy, policies=policies, acceptances=acceptances)
+    scans = Scans(
+        core,
+        shield=shield,
+        scanner=TextScanner(shield, store, ids, rules=None, max_wait_seconds=None),
+        alerts=alerts,
+        policy=policy,
+        policies=policies,
+        acceptances=acceptances,
+    )
     settings = Settings(data_dir=":memory:")
     running = Running(settings=settings, shield=shield, store=store, health=health, policy=policy)
     audits = TrustAudits(core, running=running)

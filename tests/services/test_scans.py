@@ -26,7 +26,7 @@ from gateway.services.audit import Audit
 from gateway.services.core import Core
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
-from gateway.services.scanner import THREAD_CHARS, THREADS
+from gateway.services.scanner import THREAD_CHARS, THREADS, TextScanner
 from gateway.services.scans import ScanAnswer, Scans, ScanText, scan_schema
 from gateway.shield import Detection, Direction, Policy, ScanResult, Severity, Shield, Verdict
 from gateway.store import writer
@@ -86,7 +86,9 @@ class Room:
 
 
 @asynccontextmanager
-async def room(policy: ShieldPolicy | None = None, **more: Any) -> AsyncGenerator[Room, None]:
+async def room(
+    policy: ShieldPolicy | None = None, *, max_wait_seconds: float | None = None, **more: Any
+) -> AsyncGenerator[Room, None]:
     clock = SystemClock()
     ids = SystemIds(clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
@@ -96,6 +98,7 @@ async def room(policy: ShieldPolicy | None = None, **more: Any) -> AsyncGenerato
     scans = Scans(
         core,
         shield=cast(Shield, shield),
+        scanner=TextScanner(cast(Shield, shield), store, ids, rules=None, max_wait_seconds=max_wait_seconds),
         alerts=Alerts(core),
         policy=policy or ShieldPolicy(),
         policies=Policies(core),

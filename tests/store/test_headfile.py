@@ -20,7 +20,6 @@ def test_what_is_written_reads_back(tmp_path: Path) -> None:
         write(file, "ins_1", ChainHead(seq, "a" * 64))
     assert file.read("ins_1") == ChainHead(12345, "a" * 64)
     assert (tmp_path / "head").stat().st_mode & 0o777 == 0o600
-    file.close()
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ from gateway.domain.access_list import AccessEntry
 from gateway.domain.agents import AgentRecord
 from gateway.domain.alerts import Alert
 from gateway.domain.audit import GENESIS_HASH, AuditEvent, Checkpoint
-from gateway.domain.budgets import Budget
+from gateway.domain.budgets import Budget, Hold
+from gateway.domain.detectors import Detector
 from gateway.domain.event_outputs import EventOutput
 from gateway.domain.fleet import Heartbeat, Peer
 from gateway.domain.keys import KeyRecord
@@ -30,6 +31,7 @@ from gateway.domain.risk_acceptances import RiskAcceptance
 from gateway.domain.security_scans import SecurityScan
 from gateway.domain.traffic import TrafficRow
 from gateway.domain.users import Session, User
+from gateway.store.budgets import HOLDS
 from gateway.store.store import Store
 from gateway.store.table import TableReader
 
@@ -61,8 +63,14 @@ ROWS: Mapping[type, tuple[Write, Read, Mapping[str, object]]] = {
         lambda s, tx, one: s.checkpoints.newest(tx, one.instance_id, limit=1)[0],
         {},
     ),
+    Detector: (lambda s, tx, one: s.detectors.insert(tx, one), lambda s, tx, one: s.detectors.find(tx, one.id), {}),
     EventOutput: (lambda s, tx, one: s.event_outputs.insert(tx, one), lambda s, tx, one: s.event_outputs.all(tx)[0], {}),
     Heartbeat: (lambda s, tx, one: s.instances.put(tx, one), lambda s, tx, one: s.instances.all(tx)[0], {}),
+    Hold: (
+        lambda s, tx, one: HOLDS.insert(tx, one, id="hold_1", held_at=0),
+        lambda s, tx, one: HOLDS.many(tx, "WHERE id = 'hold_1'")[0],
+        {},
+    ),
     KeptText: (keep_text, lambda s, tx, one: s.captures.of_request(tx, "trf_1", now_at=0)[0], {}),
     KeyRecord: (lambda s, tx, one: s.keys.insert(tx, one), lambda s, tx, one: s.keys.by_id(tx, one.id), {}),
     Peer: (lambda s, tx, one: s.peers.insert(tx, one), lambda s, tx, one: s.peers.all(tx)[0], {}),

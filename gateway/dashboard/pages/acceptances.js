@@ -15,18 +15,18 @@ export async function draw(context) {
   const of = (row) => row.agent ? `${row.agent}, ${row.key || "any key"}` : row.key || row.policy;
   const act = (row, verb, told) => button(verb, async () => { await (verb === "Approve" ? api.post(at("risk-acceptances", row.id, "approve")) : api.remove(at("risk-acceptances", row.id))); toast(told); list.reload(); }, { kind: verb === "Approve" ? "primary" : "" });
   const list = table({
-    label: "Accepted risks, newest first",
-    path: "/api/risk-acceptances",
+    label: "Accepted risks",
+    context, path: "/api/risk-acceptances",
     none: "No accepted risks.",
     columns: [
-      { label: "Rule", cell: (row) => h("a", { href: link("shield", ["rules", row.rule]) }, row.rule) },
-      { label: "Covers", low: 1, cell: (row) => cut(row.scope === "rule_agent" && !row.key ? "The rule, for one agent with any key" : SCOPES[row.scope] || row.scope) },
+      { label: "Rule", by: "rule", cell: (row) => h("a", { href: link("shield", ["rules", row.rule]) }, row.rule) },
+      { label: "Covers", by: "covers", low: 1, cell: (row) => cut(row.scope === "rule_agent" && !row.key ? "The rule, for one agent with any key" : SCOPES[row.scope] || row.scope) },
       { label: "Agent, key or policy", low: 2, cell: (row) => cut(of(row)) },
       { label: "Why", of: "reason", as: cut, wide: true, low: 2 },
       { label: "Accepted by", low: 3, cell: (row) => cut(row.proposed_by ? `${row.accepted_by}, proposed by ${row.proposed_by}` : row.accepted_by) },
       { label: "Request", low: 3, cell: (row) => (row.request ? h("a", { href: link("traffic", [row.request]) }, "Open") : h("span.dim", "–")) },
-      { of: "until", as: time },
-      { label: "State", of: "status", as: status },
+      { of: "until", as: time, by: "until" },
+      { of: "status", as: status },
     ],
     tools: mayAct ? (row) => (row.status === "proposed" ? h("span", act(row, "Approve", "Approved. It holds from the next text."), " ", act(row, "Decline", "Declined.")) : row.status === "active" ? h("span", button("Change", () => formDialog("Change the acceptance", [
       { name: "reason", label: "Why", type: "area", rows: 3, value: row.reason, required: true }, { name: "until", type: "expiry", value: row.until, most: 90 },
@@ -42,7 +42,7 @@ export async function draw(context) {
 function acceptDialog(done) {
   const isOf = (...scopes) => (values) => scopes.includes(values.scope);
   return formDialog("Accept a risk", [
-    { name: "scope", label: "Covers", type: "select", options: ["rule_agent", "rule_key", "rule_policy", "rule"].map((scope) => [scope, SCOPES[scope]]) },
+    { name: "scope", label: "Covers", options: ["rule_agent", "rule_key", "rule_policy", "rule"].map((scope) => [scope, SCOPES[scope]]) },
     { name: "rule", required: true, hint: "The rule’s id, such as override-prior-orders." },
     { name: "agent", hint: "The agent’s name.", when: isOf("rule_agent"), required: true },
     { name: "key", hint: "The key’s prefix. An agent without a key is covered with every key that claims its name.", when: isOf("rule_agent", "rule_key") },

@@ -15,18 +15,18 @@ export async function draw(context, here) {
   let values = here.query;
   const mayAct = can("access:manage");
   const list = table({
-    label: "Access list, newest first",
-    path: "/api/access", values: () => ({ list: values.list, type: values.type }),
+    label: "Access list",
+    context, path: "/api/access", values: (change) => { const { list: name, type } = { ...values, ...change }; return { list: name, type }; },
     none: "No entries. Anyone with a valid key may use the gateway from any address.",
     columns: [
-      { label: "Value", cell: (row) => h("code.cut", { title: row.value }, row.value) }, { label: "List", cell: (row) => tag(row.list === "deny" ? "Deny" : "Allow", row.list === "deny" ? "" : "accent") }, { of: "type" },
-      { of: "scope", as: cut, low: 2 }, { label: "Why", of: "reason", as: cut, wide: true, low: 2 }, { of: "hits", as: number, low: 1 },
-      { label: "Expires", of: "expires_at", as: ago, low: 1 }, { label: "State", of: "status", as: status, low: 3 }, { of: "created_by", as: cut, low: 3 },
+      { label: "Value", by: "value", cell: (row) => h("code.cut", { title: row.value }, row.value) }, { label: "List", by: "list", cell: (row) => tag(row.list === "deny" ? "Deny" : "Allow", row.list === "deny" ? "" : "accent") }, { of: "type", by: "type" },
+      { of: "scope", as: cut, low: 2 }, { label: "Why", of: "reason", as: cut, wide: true, low: 2 }, { of: "hits", as: number, by: "-hits", low: 1 },
+      { of: "expires_at", as: ago, by: "expires", low: 1 }, { of: "status", as: status, low: 3 }, { of: "created_by", as: cut, low: 3 },
     ],
     tools: mayAct ? (row) => h("span", button("Edit", () => edit(row, list.reload)), " ", button("Remove", () => remove(row, list.reload))) : null,
   });
   fill(tools, mayAct && button("Add entry", () => edit(null, list.reload), ADD));
-  fill(main, h("p.dim", "Deny entries take precedence. If allow entries of a kind exist, one of them must match. Everything else is allowed."), filters([{ name: "list", options: [["", "Any"], ["allow", "Allow"], ["deny", "Deny"]] }, { name: "type", options: [["", "Any"], ...TYPES] }], values, (change) => { values = context.filter(change); list.restart(); }), h("section.panel", list.node));
+  fill(main, h("p.dim", "Deny entries take precedence. If allow entries of a kind exist, one of them must match. Everything else is allowed."), filters([{ name: "list", options: [["", "Any"], ["allow", "Allow"], ["deny", "Deny"]] }, { name: "type", options: [["", "Any"], ...TYPES] }], values, (change) => { values = context.filter(change); list.restart(); }, list.count), h("section.panel", list.node));
   return { moved: () => {}, press: list.press };
 }
 
@@ -40,11 +40,11 @@ const remove = (row, done) => confirm("Remove this entry?", `${row.list} ${row.t
 const drop = async (row, values, done) => { await api.remove(at("access", row.id), values); toast("Entry removed."); done(); };
 
 const edit = (row, done) => formDialog(row ? "Change entry" : "Add entry", [
-  { name: "list", type: "select", value: row?.list || "deny", options: [["deny", "Deny"], ["allow", "Allow"]] },
-  !row && { name: "type", type: "select", options: TYPES },
+  { name: "list", value: row?.list || "deny", options: [["deny", "Deny"], ["allow", "Allow"]] },
+  !row && { name: "type", options: TYPES },
   { name: "value", required: true, hint: "An address, a network, a key’s prefix, or a name or pattern such as gpt-*." },
   { name: "scope", value: row?.scope || "global", hint: "global, or the key it applies to." },
   { name: "reason", label: "Why" },
-  { name: "expires_at", label: "Expires", type: "expiry", never: null },
+  { name: "expires_at", type: "expiry", never: null },
   { name: "force", label: "Apply even if it locks out me, this host or every key", type: "switch" },
 ], (values) => keep("access", row, values), { of: row, label: row ? "Save" : "Add", told: "Saved. It applies from the next request, in every worker.", done });

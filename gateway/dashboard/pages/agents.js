@@ -17,12 +17,12 @@ export async function draw(context, here) {
   const mayAct = can("agents:manage");
   const list = table({
     label: "Agents",
-    context, sorted: "-risk", path: "/api/agents", values: () => values,
+    context, sorted: "-risk", path: "/api/agents", values: (change) => ({ ...values, ...change }),
     href: (row) => link("agents", [row.id], context.place().query),
     none: "No agent matches. The gateway discovers agents in traffic; you can also register them here.",
     columns: [
       { label: "Agent", of: "name", as: cut, by: "name", wide: true },
-      { label: "State", of: "status", as: status, by: "status" },
+      { of: "status", as: status, by: "status" },
       { of: "risk", as: severity, by: "-risk", low: 1 },
       { of: "model", as: cut, low: 2 },
       { of: "owner", as: cut, by: "owner", low: 3 },
@@ -33,11 +33,11 @@ export async function draw(context, here) {
     ],
   });
   fill(tools, mayAct && button("Import", () => bringIn(list.reload)), mayAct && button("Register agent", () => formDialog("Register agent", fields(), (given) => api.post("/api/agents", given), { label: "Register", told: "Agent registered.", done: list.reload }), ADD));
-  fill(main, filters([{ name: "search", placeholder: "Name, owner, tag" }, { name: "status", label: "State", options: ["", ...STATES] }, { name: "risk", options: ["", "high", "medium", "low"] }, { name: "source", options: ["", "traffic", "mcp", "manual", "import"] }],
-    values, (change) => { values = context.filter(change); list.restart(); }), h("section.panel", list.node));
+  fill(main, filters([{ name: "search", placeholder: "Name, owner, tag" }, { name: "status", options: ["", ...STATES] }, { name: "risk", options: ["", "high", "medium", "low"] }, { name: "source", options: ["", "traffic", "mcp", "manual", "import"] }],
+    values, (change) => { values = context.filter(change); list.restart(); }, list.count), h("section.panel", list.node));
   const show = detail(context, ["agents"], (id) => one(id, context, list.reload));
   show(here);
-  return { moved: (to) => { show(to); }, press: list.press };
+  return { moved: show, press: list.press };
 }
 
 const fields = (agent) => [

@@ -1,6 +1,6 @@
 // The queue of alerts: what each is about, what led to it, and who does something about it.
 
-import { api, at } from "../api.js";
+import { afterNews, api, at } from "../api.js";
 import { ago, fill, h, number, time } from "../dom.js";
 import { formDialog } from "../form.js";
 import { filters, SINCE, suggested } from "../filters.js";
@@ -16,14 +16,14 @@ const LEADS = { open: ["acknowledged", "investigating", "resolved", "false_posit
 const ASKS = ["resolved", "false_positive", "suppressed"];
 
 export async function draw(context, here) {
-  const { main, tools, link, can, signal, session } = context;
-  let values = whole(here.query), soon = null;
+  const { main, tools, link, can, session } = context;
+  let values = whole(here.query);
   const mayAct = can("alerts:manage");
   const changed = () => list.reload();
   const quick = (row, to) => { if (mayAct && LEADS[row.status].includes(to)) move(row, to, changed); };
   const list = table({
     label: "Alerts",
-    context, sorted: "-first_seen", path: "/api/alerts", values: () => pick(values),
+    context, sorted: "-first_seen", path: "/api/alerts", values: (change) => pick(whole({ ...values, ...apart(change) })),
     href: (row) => link("alerts", [row.id], context.place().query),
     none: () => empty(values.scope === "active" ? "No active alerts. Everything has been handled." : "No alert matches. Clear some filters."),
     keys: { a: (row) => quick(row, "acknowledged"), r: (row) => quick(row, "resolved") },
@@ -31,7 +31,7 @@ export async function draw(context, here) {
     columns: [
       { label: "Alert", of: "title", as: cut, wide: true },
       { of: "severity", as: severity, by: "-severity" },
-      { label: "State", of: "status", as: status, by: "status", low: 1 },
+      { of: "status", as: status, by: "status", low: 1 },
       { of: "source", as: words, low: 3 },
       { label: "Agent or key", low: 2, cell: (row) => cut(row.agent || row.key_prefix) },
       { of: "count", as: number, by: "-count", low: 2 },
@@ -45,26 +45,27 @@ export async function draw(context, here) {
     { name: "request_id", label: "Request", placeholder: "req_…" },
     { name: "scope", label: "Active or closed", value: "active", options: [["active", "Active"], ["terminal", "Closed"], ["all", "All"]] },
     { name: "severity", options: ["", "critical", "high", "medium", "low"] },
-    { name: "status", label: "State", options: ["", ...Object.keys(LEADS)] },
+    { name: "status", options: ["", ...Object.keys(LEADS)] },
     { name: "source", options: ["", "shield", "auth", "budget", "access", "provider", "detector", "fleet", "integrity"] },
     suggested("rule", "Rule"), suggested("agent", "Agent"),
     { name: "assigned_to", options: [["", "Anyone"], [session.user.username, "Me"]] },
     SINCE,
   ], values, (change) => {
-    values = whole(context.filter({ ...change, ...(change.status ? { scope: "" } : change.scope ? { status: "" } : {}) }));
+    values = whole(context.filter(apart(change)));
     for (const name of ["scope", "status"]) bar.elements[name].value = values[name];
     list.restart();
-  });
+  }, list.count);
   fill(main, bar, h("section.panel", list.node));
   const show = detail(context, ["alerts"], (id) => one(id, context, changed));
   show(here);
-  context.on((name) => { if (name !== "alert" && name !== "tick") return; clearTimeout(soon); soon = setTimeout(changed, 500); });
-  signal.addEventListener("abort", () => clearTimeout(soon));
-  return { moved: (to) => { show(to); }, press: list.press };
+  afterNews(context, ["alert"], changed);
+  return { moved: show, press: list.press };
 }
 
 /** Return filters that go together: a state or a request is looked for among all alerts, not only among active ones. */
 const whole = (query) => ({ ...query, scope: query.status || query.request_id ? "all" : query.scope || "active", status: query.status || "" });
+/** Return a change of filters with what it clears. */
+const apart = (change = {}) => ({ ...change, ...(change.status ? { scope: "" } : change.scope ? { status: "" } : {}) });
 const pick = ({ scope, severity: grade, status: state, source, rule, agent, assigned_to, request_id, since, until }) => ({ scope, severity: grade, status: state, source, rule, agent, assigned_to, request_id, since, until });
 
 /** Bring an alert into another state, with a word about it where it ends. */
@@ -101,6 +102,6 @@ function one(id, context, changed) {
 function evidence(item) {
   const lines = item.detections || (item.rule ? [item] : []);
   const rest = Object.entries(item).filter(([name]) => name !== "detections" && (lines.length !== 1 || lines[0] !== item));
-  return h("div.stack.tight", rest.length ? facts(...rest.map(([name, value]) => [words(name.replace(/_at$/, "")), value === null ? "–" : name.endsWith("_at") && typeof value === "string" ? time(value) : typeof value === "object" ? code(JSON.stringify(value)) : String(value)])) : null,
+  return h("div.stack.tight", rest.length ? facts(...rest.map(([name, value]) => [words(name), value === null ? "–" : name.endsWith("_at") && typeof value === "string" ? time(value) : typeof value === "object" ? code(JSON.stringify(value)) : String(value)])) : null,
     lines.length ? h("ul.list", lines.map((line) => h("li", severity(line.severity), h("span.grow", h("a", { href: `#/shield/rules/${encodeURIComponent(line.rule)}` }, line.rule), " ", h("span.dim", `${line.view} ${line.start}–${line.end}${line.place ? ` in ${line.place}` : ""}`), hash(line)), h("b", `${line.score} points`)))) : null);
 }

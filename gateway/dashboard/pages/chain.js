@@ -20,4 +20,4 @@ export async function draw({ main, tools, signal }) {
 }
 
 const list = (title, rows) => panel(title, table({ label: title, rows, none: "None yet.", columns: Object.keys(rows[0] || {}).slice(0, 7).map((name) => ({
-  label: words(name.replace(/_at$/, "")), low: name.includes("hash") ? 2 : undefined, cell: (row) => (name.endsWith("_at") ? time(row[name]) : /hash|_id$|digest/.test(name) ? code(shown(row[name]).slice(0, 30)) : shown(row[name])) })) }).node);
+  label: words(name), low: name.includes("hash") ? 2 : undefined, cell: (row) => (name.endsWith("_at") ? time(row[name]) : /hash|_id$|digest/.test(name) ? code(shown(row[name]).slice(0, 30)) : shown(row[name])) })) }).node);

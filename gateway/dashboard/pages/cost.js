@@ -4,7 +4,7 @@ import { api, at } from "../api.js";
 import { bars, meter, series } from "../charts.js";
 import { ago, compact, dollars, fill, h, microusd, percent, time } from "../dom.js";
 import { formDialog } from "../form.js";
-import { RANGES } from "../filters.js";
+import { RANGES, timeFilter } from "../filters.js";
 import { keep } from "../records.js";
 import { ADD, button, confirm, empty, facts, headed, load, panel, stat, status, toast, words } from "../ui.js";
 
@@ -13,11 +13,11 @@ const PER = { hour: "an hour", day: "a day", week: "a week", month: "a month" };
 
 export async function draw(context, here) {
   const { main, tools, can, signal } = context;
-  let since = here.query.since || "7d";
+  let period = { since: "7d", ...here.query };
   const spend = h("div"), top = h("div.grid3"), body = h("div.cards");
   const mayAct = can("budgets:manage");
-  const range = h("select", { "aria-label": "Time range", onchange: (event) => { since = event.target.value; context.filter({ since }); sum(); } }, RANGES.map(([key, label]) => h("option", { value: key, selected: key === since }, label)));
-  const sum = can("traffic:read") ? load(spend, () => api.get("/api/traffic/summary", { since }, signal), (found) => {
+  const range = timeFilter({ options: RANGES }, period, (given) => { period = context.filter(given); sum(); });
+  const sum = can("traffic:read") ? load(spend, () => api.get("/api/traffic/summary", { since: period.since, until: period.until }, signal), (found) => {
     const cost = (name, label) => panel(label, found.top[name]?.some((one) => one.cost_microusd || one.tokens) ? bars(found.top[name].filter((one) => one.cost_microusd || one.tokens).sort((one, other) => other.cost_microusd - one.cost_microusd).slice(0, 8).map((one) => ({ label: one.value || "none", value: one.cost_microusd || 0, note: `${compact(one.tokens)} tokens in ${compact(one.requests)} requests` })), { show: microusd, label }) : empty("Nothing spent."));
     fill(top, cost("models", "By model"), cost("agents", "By agent"), cost("keys", "By key"));
     return [h("div.stats", stat("Spent", microusd(found.totals.cost_microusd)), stat("Tokens in", compact(found.totals.prompt_tokens)), stat("Tokens out", compact(found.totals.reply_tokens)), stat("A thousand requests", microusd(found.totals.requests ? (found.totals.cost_microusd / found.totals.requests) * 1000 : null))),
@@ -49,13 +49,13 @@ const basics = (one) => [
   { name: "name", value: one?.name || "", max_chars: 100 },
   { name: "limit", label: one ? `Limit in ${one.unit}` : "Limit", type: "number", step: "any", min: 0, value: one?.limit, required: true },
   { name: "soft_pct", label: "Warn from, in percent", type: "number", min: 1, max: 100, value: one?.soft_pct ?? 80, required: true },
-  { name: "action", label: "At the limit", type: "select", value: one?.action || "block", options: [["block", "Refuse further requests"], ["warn", "Only warn"]] },
+  { name: "action", label: "At the limit", value: one?.action || "block", options: [["block", "Refuse further requests"], ["warn", "Only warn"]] },
 ];
 
 const make = (again) => formDialog("New budget", [
-  { name: "scope", type: "select", options: [["global", "Everything"], ["key", "A key"], ["agent", "An agent"], ["model", "A model"], ["provider", "A provider"]] },
+  { name: "scope", options: [["global", "Everything"], ["key", "A key"], ["agent", "An agent"], ["model", "A model"], ["provider", "A provider"]] },
   { name: "scope_value", hint: "The key’s prefix or id, or the name.", when: (values) => values.scope !== "global" },
-  { name: "unit", type: "select", options: [["usd", "US dollars"], ["tokens", "Tokens"], ["requests", "Requests"]] },
-  { name: "window", type: "select", value: "day", options: [["hour", "Hour"], ["day", "Day"], ["week", "Week"], ["month", "Month"]] },
+  { name: "unit", options: [["usd", "US dollars"], ["tokens", "Tokens"], ["requests", "Requests"]] },
+  { name: "window", value: "day", options: [["hour", "Hour"], ["day", "Day"], ["week", "Week"], ["month", "Month"]] },
   ...basics(null),
 ], ({ scope_value, ...values }) => api.post("/api/budgets", { ...values, scope_value: values.scope === "global" ? undefined : scope_value }), { label: "Create budget", told: "Budget created. It applies at once.", done: again });

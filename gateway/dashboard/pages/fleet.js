@@ -16,7 +16,7 @@ export async function draw({ main, tools, can, signal }) {
       columns: [
         { label: "Instance", cell: (row) => h("span", { title: row.problem || "" }, h("b", row.name), row.peer && h("span.dim", ` by ${row.peer}`)), sort: (row) => row.name },
         { of: "connection", as: status, sort: true },
-        { label: "State", of: "status", as: status, low: 1, sort: true },
+        { of: "status", as: status, low: 1, sort: true },
         { of: "version", as: code, low: 2 },
         { label: "Uptime", align: "end", low: 2, cell: (row) => span(row.uptime_seconds), sort: (row) => row.uptime_seconds ?? 0 },
         { label: "CPU", align: "end", low: 2, cell: (row) => (row.cpu_percent === null || row.cpu_percent === undefined ? "–" : `${Math.round(row.cpu_percent)} %`), sort: (row) => row.cpu_percent ?? 0 },

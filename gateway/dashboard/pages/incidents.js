@@ -1,6 +1,6 @@
 // Incidents: the alerts of one agent and key within an hour, handled, stopped and proven as one.
 
-import { api, at, save } from "../api.js";
+import { afterNews, api, at, save } from "../api.js";
 import { ago, fill, h, number, time } from "../dom.js";
 import { formDialog } from "../form.js";
 import { filters, SINCE, suggested } from "../filters.js";
@@ -14,24 +14,24 @@ const ACTS = [["acknowledged", "Acknowledge"], ["investigating", "Investigate"],
 const ASKS = ["resolved", "false_positive"];
 
 export async function draw(context, here) {
-  const { main, link, can, signal, session } = context;
-  let values = here.query, soon = null;
+  const { main, link, can, session } = context;
+  let values = here.query;
   const mayAct = can("alerts:manage");
   const list = table({
-    label: "Incidents, newest first",
-    path: "/api/incidents", values: () => pick(values),
+    label: "Incidents",
+    context, sorted: "-last_seen", path: "/api/incidents", values: (change) => pick({ ...values, ...change }),
     href: (row) => link("incidents", [row.id], context.place().query),
     none: () => empty(values.scope && values.scope !== "active" ? "No incident matches. Clear some filters." : "No active incidents."),
     bulk: mayAct && ((ids) => [...ACTS.map(([to, label]) => button(label, () => move(ids, to, label, changed))), button("Assign", () => assign(ids, session.user.username, changed))]),
     columns: [
       { label: "Incident", wide: true, cell: (row) => h("span", cut(row.title), row.alerts > 1 && h("span.dim", ` +${row.alerts - 1}`)) },
-      { of: "severity", as: severity },
-      { label: "State", of: "status", as: status, low: 1 },
+      { of: "severity", as: severity, by: "-severity" },
+      { of: "status", as: status, low: 1 },
       { of: "agent", as: cut },
       { label: "Key", low: 2, cell: (row) => (row.key_prefix ? code(row.key_prefix) : h("span.dim", "–")) },
-      { of: "requests", as: number, low: 2 },
-      { label: "Age", of: "first_seen", as: ago, low: 1 },
-      { of: "last_seen", as: ago, low: 3 },
+      { of: "requests", as: number, by: "-requests", low: 2 },
+      { label: "Age", of: "first_seen", as: ago, by: "-first_seen", low: 1 },
+      { of: "last_seen", as: ago, by: "-last_seen", low: 3 },
       { of: "assigned_to", as: cut, low: 3 },
     ],
   });
@@ -42,11 +42,10 @@ export async function draw(context, here) {
     { name: "severity", options: ["", ...SEVERITIES] },
     SINCE,
     suggested("agent", "Agent"), suggested("key", "Key", { placeholder: "svc_…" }), suggested("rule", "Rule"), { name: "request_id", label: "Request", placeholder: "req_…" },
-  ], values, (change) => { values = context.filter(change); list.untick(); list.restart(); }), h("section.panel", list.node));
+  ], values, (change) => { values = context.filter(change); list.untick(); list.restart(); }, list.count), h("section.panel", list.node));
   const show = detail(context, ["incidents"], (id) => one(id, context, changed));
   show(here);
-  context.on((name) => { if (name !== "alert" && name !== "tick") return; clearTimeout(soon); soon = setTimeout(() => { if (list.isFirst) list.reload(); }, 500); });
-  signal.addEventListener("abort", () => clearTimeout(soon));
+  afterNews(context, ["alert"], () => { if (list.isFirst) list.reload(); });
   return { moved: (to) => show(to), press: list.press };
 }
 

@@ -29,13 +29,13 @@ export async function draw(context, here) {
     none: "No keys yet. Programs need one to use the gateway.",
     columns: [
       { of: "name", as: cut, by: "name" },
-      { label: "State", of: "status", as: status },
+      { of: "status", as: status },
       { label: "Key", low: 1, cell: (row) => code(`${row.prefix}…`) },
       { label: "Permissions", wide: true, low: 2, cell: (row) => cut(row.scopes.map((scope) => (SCOPES.find(([id]) => id === scope) || [scope, scope])[1]).join(", ")) },
       { label: "Per minute", of: "rate_limit", as: number, by: "-rate_limit", low: 3 },
-      { label: "Last used", of: "last_used_at", as: ago, by: "-last_used", low: 1 },
-      { label: "Expires", of: "expires_at", as: ago, by: "expires", low: 2 },
-      { label: "Created", of: "created_at", as: time, by: "-created", low: 3 },
+      { of: "last_used_at", as: ago, by: "-last_used", low: 1 },
+      { of: "expires_at", as: ago, by: "expires", low: 2 },
+      { of: "created_at", as: time, by: "-created", low: 3 },
     ],
   });
   const make = () => create(context, list.reload);
@@ -44,7 +44,7 @@ export async function draw(context, here) {
   const show = detail(context, ["keys"], (id) => one(id, context, list.reload));
   show(here);
   if (here.query.create && mayAct) { context.filter({ create: "" }); make(); }
-  return { moved: (to) => { show(to); }, press: list.press };
+  return { moved: show, press: list.press };
 }
 
 async function fields(context, key) {
@@ -54,8 +54,8 @@ async function fields(context, key) {
     { name: "name", required: true, value: key?.name, max_chars: 100, hint: "The program that uses it, such as build-bot." },
     { name: "scopes", label: "Permissions", type: "checks", options: mine, value: key ? key.scopes : ["shield:scan"], required: true },
     { name: "rate_limit", label: "Requests per minute", type: "number", min: 1, max: 10000000, value: key ? key.rate_limit : 60, required: true },
-    { name: "expires_at", label: "Expires", type: "expiry", value: key?.expires_at, days: key ? undefined : "90", never: null },
-    policies.length ? { name: "policy", type: "select", value: key?.policy || "", blank: null, options: [["", "As in the settings"], ...policies.map((one) => [one.id, one.name])], hint: "Decides what a score means for this key." } : null,
+    { name: "expires_at", type: "expiry", value: key?.expires_at, days: key ? undefined : "90", never: null },
+    policies.length ? { name: "policy", value: key?.policy || "", blank: null, options: [["", "As in the settings"], ...policies.map((one) => [one.id, one.name])], hint: "Decides what a score means for this key." } : null,
     { name: "models", type: "list", value: key?.models, placeholder: "gpt-*, echo", hint: "Names or patterns, separated by commas. Empty: all." },
   ];
 }
@@ -83,7 +83,7 @@ function one(id, context, changed) {
       h("div.row-line", status(key.status), code(`${key.prefix}…`)),
       live && context.can("api_keys:manage") && h("div.row-line",
         button("Change", async () => formDialog(`Change ${key.name}`, await fields(context, key), (values) => keep("config/api-keys", key, values), { told: "Changed. It applies from the next request.", done: after })),
-        button("Rotate", () => formDialog(`Rotate ${key.name}`, [{ name: "grace_seconds", label: "The old key works for", type: "select", value: "86400", options: [["0", "Not at all"], ["3600", "1 hour"], ["86400", "24 hours"], ["604800", "7 days"]] }], (values) => api.post(at("config/api-keys", key.id, "rotate"), { grace_seconds: Number(values.grace_seconds) }), { label: "Rotate", intro: "Creates a new key with the same permissions. The old key is revoked when this time ends.", done: (made) => { after(); shown(made, "The replacement key"); } })),
+        button("Rotate", () => formDialog(`Rotate ${key.name}`, [{ name: "grace_seconds", label: "The old key works for", value: "86400", options: [["0", "Not at all"], ["3600", "1 hour"], ["86400", "24 hours"], ["604800", "7 days"]] }], (values) => api.post(at("config/api-keys", key.id, "rotate"), { grace_seconds: Number(values.grace_seconds) }), { label: "Rotate", intro: "Creates a new key with the same permissions. The old key is revoked when this time ends.", done: (made) => { after(); shown(made, "The replacement key"); } })),
         button("Revoke", () => confirm(`Revoke ${key.name}?`, "From now on, every worker refuses requests with it. You cannot undo this.", "Revoke", async () => { await api.post(at("config/api-keys", key.id, "revoke")); toast("Key revoked."); after(); }), { kind: "danger" })),
       facts(["Name", key.name], ["Last used", time(key.last_used_at, "never")], ["Created", time(key.created_at)], ["Created by", key.created_by], ["Expires", time(key.expires_at, "never")], key.revoked_at && ["Revoked", time(key.revoked_at)], ["Requests per minute", number(key.rate_limit)], ["Models", key.models.length ? tags(key.models) : "All"], key.rotated_from && ["Replaces", h("a", { href: context.link("keys", [key.rotated_from]) }, key.rotated_from)]),
       h("div", h("h3", "Permissions"), h("ul.list", key.scopes.map((scope) => { const told = SCOPES.find(([name]) => name === scope); return h("li", h("span.grow", told ? told[1] : scope), h("span.dim", told?.[2])); }))),

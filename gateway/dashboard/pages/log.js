@@ -1,6 +1,6 @@
 // Everything that was done, by whom, from where; found, shown in full, exported.
 
-import { api, query } from "../api.js";
+import { afterNews, api, query } from "../api.js";
 import { fill, h, icon, time } from "../dom.js";
 import { filters, SINCE, suggested } from "../filters.js";
 import { button, code, dialog, facts, status, words } from "../ui.js";
@@ -8,13 +8,13 @@ import { table } from "../table.js";
 import { changes, sentence } from "./sentences.js";
 
 export async function draw(context, here) {
-  const { main, tools, signal } = context;
-  let values = here.query, soon = null;
+  const { main, tools } = context;
+  let values = here.query;
   const file = (format) => `/api/audit/export${query({ ...pick(values), format })}`;
   const links = ["jsonl", "csv"].map((format) => h("a.btn", { href: file(format), download: `audit.${format}` }, icon("down"), format === "csv" ? "CSV" : "JSON lines"));
   const list = table({
     label: "Audit events",
-    context, sorted: "-time", path: "/api/audit", values: () => pick(values),
+    context, sorted: "-time", path: "/api/audit", values: (change) => pick({ ...values, ...change }),
     none: "No event matches. Choose a longer time or clear some filters.",
     tools: (row) => button("Details", () => one(row), { kind: "small" }),
     columns: [
@@ -30,9 +30,8 @@ export async function draw(context, here) {
   fill(main, filters([
     SINCE, { name: "search", placeholder: "req_…, agent, key, address" }, suggested("action", "Action"), suggested("actor", "Actor"),
     { name: "source", options: ["", "api", "auth", "shield", "cli", "mcp", "chat"] }, { name: "resource_type", label: "Resource" }, { name: "exclude_actions", label: "Exclude", placeholder: "Actions, separated by commas" },
-  ], values, (change) => { values = context.filter(change); links.forEach((link, index) => { link.href = file(["jsonl", "csv"][index]); }); list.restart(); }), h("section.panel", list.node));
-  context.on((name) => { if (name !== "tick" || !list.isFirst) return; clearTimeout(soon); soon = setTimeout(list.reload, 500); });
-  signal.addEventListener("abort", () => clearTimeout(soon));
+  ], values, (change) => { values = context.filter(change); links.forEach((link, index) => { link.href = file(["jsonl", "csv"][index]); }); list.restart(); }, list.count), h("section.panel", list.node));
+  afterNews(context, [], () => { if (list.isFirst) list.reload(); });
   return { moved: () => {}, press: list.press };
 }
 

@@ -3,7 +3,7 @@
 import { api, feed } from "../api.js";
 import { bars, dial, meter, series } from "../charts.js";
 import { ago, compact, fill, h, icon, microusd, millis, number, percent, time } from "../dom.js";
-import { RANGES } from "../filters.js";
+import { RANGES, timeFilter } from "../filters.js";
 import { button, empty, headed, load, panel, severity, SEVERITIES, stat, status, words } from "../ui.js";
 
 const KINDS = [{ key: "passed", label: "Passed", name: "allow" }, { key: "reviews", label: "For review", name: "review" }, { key: "blocks", label: "Blocked", name: "block" }];
@@ -11,11 +11,10 @@ const THREAT = { blocks: "Blocked requests", active_alerts: "Active alerts", aut
 
 export async function draw(context, here) {
   const { main, tools, can, link, signal } = context;
-  const seen = { since: here.query.since || "24h", freshAt: null };
+  const seen = { since: "24h", ...here.query, freshAt: null };
   const parts = Object.fromEntries(["banner", "start", "scores", "todo", "flow", "stats", "rules", "incidents", "budgets", "fleet"].map((name) => [name, h("div", { data: { part: name } })]));
   const fresh = h("p.dim.small");
-  const range = h("select", { "aria-label": "Time range", onchange: (event) => { seen.since = event.target.value; context.filter({ since: seen.since }); again.flow(); } },
-    RANGES.map(([key, label]) => h("option", { value: key, selected: key === seen.since }, label)));
+  const range = timeFilter({ options: RANGES }, seen, (given) => { Object.assign(seen, given); context.filter(given); again.flow(); });
   fill(tools, can("traffic:read") && range);
   fill(main, parts.banner, parts.start, h("div.main-side", h("div.stack", can("posture:read") && panel("Status", parts.scores), can("traffic:read") && headed("Requests", parts.stats, parts.flow)),
     h("div.stack", panel("Next", parts.todo), can("alerts:read") && headed("Active incidents", h("a", { href: link("incidents") }, "All incidents"), parts.incidents))),
@@ -37,7 +36,7 @@ export async function draw(context, here) {
   };
 
   const again = {
-    flow: part("flow", "traffic:read", () => api.get("/api/traffic/summary", { since: seen.since }, signal), (sum) => {
+    flow: part("flow", "traffic:read", () => api.get("/api/traffic/summary", { since: seen.since, until: seen.until }, signal), (sum) => {
       fill(parts.stats, null);
       fill(parts.rules, sum.top.rules?.length ? bars(sum.top.rules.slice(0, 8).map((one) => ({ label: names.get(one.value) || one.value, value: one.requests, href: link("shield", ["rules", one.value]), name: "block" })), { label: "Rules by requests they matched" }) : empty("No rule matched in this period."));
       return [h("div.stats", stat("Requests", compact(sum.totals.requests)), stat("Blocked", compact(sum.totals.blocks), percent(sum.totals.requests ? sum.totals.blocks / sum.totals.requests : null)), stat("For review", compact(sum.totals.reviews), percent(sum.totals.requests ? sum.totals.reviews / sum.totals.requests : null)),

@@ -3,9 +3,8 @@
 import { api, at, can } from "../api.js";
 import { fill, h, time } from "../dom.js";
 import { form, formDialog } from "../form.js";
-import { keep, removal } from "../records.js";
+import { keep, records, removal } from "../records.js";
 import { ADD, button, dialog, facts, load, status, tag, toast, words } from "../ui.js";
-import { table } from "../table.js";
 import { diff, history, replay } from "./compare.js";
 import { found } from "./playground.js";
 
@@ -15,18 +14,18 @@ export async function draw(context, here) {
   const { main, tools, can, signal } = context;
   const body = h("section.panel");
   const mayAct = can("policies:manage");
-  const again = load(body, () => api.page("/api/policies", {}, signal), ({ items }) => table({
-    label: "Policies", rows: items, none: "No policies yet. Keys without a policy follow the settings of the gateway.",
+  const again = records(body, "policies", signal, {
+    none: "No policies yet. Keys without a policy follow the settings of the gateway.",
     columns: [
       { label: "Policy", cell: (row) => h("b", row.name), sort: (row) => row.name.toLowerCase() },
       { label: "Mode", cell: (row) => status(row.mode === "observe" ? "observe" : "active"), sort: (row) => row.mode },
       { label: "Review from", of: "review_score", align: "end", low: 1 },
       { label: "Block from", of: "block_score", align: "end" },
       { label: "Category actions", low: 2, cell: (row) => h("span.tags", Object.entries(row.category_actions).map(([name, act]) => tag(`${words(name)}: ${act}`))) },
-      { label: "Created", of: "created_at", as: time, low: 3 },
+      { of: "created_at", as: time, low: 3 },
     ],
     tools: mayAct ? (row) => h("span", button("Edit", () => edit(row, again)), " ", removal("policies", row, "First give its keys another policy.", again)) : (row) => button("Show", () => edit(row, again, true)),
-  }).node);
+  });
   fill(tools, mayAct && button("New policy", () => edit(null, again), ADD));
   fill(main, h("p.dim", "A policy sets the scores for REVIEW and BLOCK and can change the weight of categories. It applies to its keys from their next request."), body);
   return { moved: () => {} };
@@ -42,14 +41,14 @@ function edit(row, again, isOnlyShown = false) {
   const read = () => Object.fromEntries([...weights.querySelectorAll("select")].filter((one) => one.value).map((one) => [one.dataset.name, one.value]));
   const node = form([
     { name: "name", required: true, value: row?.name, max_chars: 64 },
-    { name: "mode", type: "select", value: set.mode, options: [["block", "Block from the block score"], ["observe", "Only observe: record, but let it pass"]] },
+    { name: "mode", value: set.mode, options: [["block", "Block from the block score"], ["observe", "Only observe: record, but let it pass"]] },
     { name: "review_score", label: "Review from score", type: "number", min: 1, max: 100, value: set.review_score, required: true },
     { name: "block_score", label: "Block from score", type: "number", min: 1, max: 100, value: set.block_score, required: true },
-    { name: "unscannable", label: "Parts that the shield cannot scan (images, audio, files)", type: "select", value: set.unscannable, options: [["allow", "Allow"], ["review", "For review"], ["block", "Block"]] },
-    { name: "outbound", label: "Blocked replies", type: "select", value: set.outbound, options: [["block", "Withhold"], ["redact", "Forward with matches masked"]] },
-    { name: "outbound_stream", label: "Streamed replies", type: "select", value: set.outbound_stream, options: [["held", "Forward the text as it is cleared"], ["whole", "Forward all of it at its end"]] },
+    { name: "unscannable", label: "Parts that the shield cannot scan (images, audio, files)", value: set.unscannable, options: [["allow", "Allow"], ["review", "For review"], ["block", "Block"]] },
+    { name: "outbound", label: "Blocked replies", value: set.outbound, options: [["block", "Withhold"], ["redact", "Forward with matches masked"]] },
+    { name: "outbound_stream", label: "Streamed replies", value: set.outbound_stream, options: [["held", "Forward the text as it is cleared"], ["whole", "Forward all of it at its end"]] },
     { name: "tool_injection", label: "Also scan tool descriptions for injection", type: "switch", value: set.tool_injection },
-    { name: "capture", label: "Store the texts of scans and chats", type: "select", value: set.capture, options: [["none", "No: only hash and length"], ["redacted", "Yes, with every match masked"], ["full", "Yes, in full"]], hint: "Anyone who may see traffic sees masked texts. Only policy managers see texts stored unmasked." },
+    { name: "capture", label: "Store the texts of scans and chats", value: set.capture, options: [["none", "No: only hash and length"], ["redacted", "Yes, with every match masked"], ["full", "Yes, in full"]], hint: "Anyone who may see traffic sees masked texts. Only policy managers see texts stored unmasked." },
     { name: "capture_days", label: "Days to keep them", type: "number", min: 1, max: 365, value: set.capture_days, required: true, when: (values) => values.capture !== "none" },
     { name: "category_actions", label: "Category weights", type: "own", make: () => ({ node: weights, value: read }) },
   ], (values) => keep("policies", row, values), {
@@ -66,7 +65,7 @@ function edit(row, again, isOnlyShown = false) {
   if (row && can("audit:read")) versions(past, row, isOnlyShown ? null : () => { box.close(); again(); });
   if (isOnlyShown) for (const input of node.querySelectorAll("input,select,button[type=submit]")) input.disabled = true;
   const result = h("div");
-  const trial = form([{ name: "text", type: "area", rows: 4, required: true }, { name: "direction", type: "select", options: [["inbound", "Inbound"], ["outbound", "Outbound"]] }], async (values) => {
+  const trial = form([{ name: "text", type: "area", rows: 4, required: true }, { name: "direction", options: [["inbound", "Inbound"], ["outbound", "Outbound"]] }], async (values) => {
     const { review_score, block_score, category_actions } = node.values();
     fill(result, found(await api.post("/api/shield/dry-run", { ...values, review_score, block_score, category_actions }), values.text));
   }, { label: "Try the draft", kind: "" });

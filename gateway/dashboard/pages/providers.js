@@ -3,14 +3,13 @@
 import { api, at } from "../api.js";
 import { fill, h, millis } from "../dom.js";
 import { formDialog } from "../form.js";
-import { keep, keyField, PRIVATE, removal } from "../records.js";
-import { ADD, button, code, facts, load, status, tag, tags, toast } from "../ui.js";
-import { table } from "../table.js";
+import { keep, keyField, PRIVATE, records, removal } from "../records.js";
+import { ADD, button, code, facts, status, tag, tags, toast } from "../ui.js";
 
 export async function draw({ main, tools, can, signal }) {
   const body = h("section.panel"), mayAct = can("providers:manage");
-  const again = load(body, () => api.page("/api/providers", {}, signal), ({ items }) => table({
-    label: "Providers", rows: items, none: "No provider yet. The built-in model echo repeats the prompt, so you can try everything.",
+  const again = records(body, "providers", signal, {
+    none: "No provider yet. The built-in model echo repeats the prompt, so you can try everything.",
     columns: [
       { label: "Provider", cell: (row) => h("span", h("b", row.name), " ", row.origin !== "record" && tag(row.origin === "settings" ? "from the settings" : "built in")), sort: (row) => row.name },
       { label: "State", cell: (row) => h("span", status(row.status), row.problem && h("span.dim", " ", row.problem)) },
@@ -21,7 +20,7 @@ export async function draw({ main, tools, can, signal }) {
       { label: "Key", low: 2, cell: (row) => (row.has_api_key ? code(row.api_key_source || "kept") : h("span.dim", "none")) },
     ],
     tools: mayAct ? (row) => h("span", button("Test", () => tryIt(row, again)), " ", row.origin === "record" && [button("Edit", () => edit(row, again)), " ", removal("providers", row, "It gets no more prompts, and the gateway deletes its stored key.", again)]) : null,
-  }).node);
+  });
   fill(tools, mayAct && button("Add provider", () => edit(null, again), ADD));
   fill(main, body);
   return {};
@@ -35,7 +34,7 @@ async function tryIt(row, again) {
 
 const edit = (row, again) => formDialog(row ? `Provider ${row.name}` : "Add provider", [
   { name: "name", required: true, max_chars: 64 },
-  !row && { name: "type", type: "select", options: [["openai-compatible", "OpenAI-compatible API"], ["echo", "Built-in echo, for testing"]] },
+  !row && { name: "type", options: [["openai-compatible", "OpenAI-compatible API"], ["echo", "Built-in echo, for testing"]] },
   { name: "base_url", label: "Address", placeholder: "https://api.example.com/v1", hint: "The base URL, including /v1.", when: (values) => row ? row.type !== "echo" : values.type !== "echo" },
   { ...keyField(row), when: (values) => row ? row.type !== "echo" : values.type !== "echo" },
   { name: "models", type: "list", placeholder: "gpt-*, o3", hint: "Names or patterns. Empty: all models." },

@@ -10,26 +10,26 @@ import { detail } from "./detail.js";
 export async function draw(context, here) {
   const { main, tools, can, signal, link } = context;
   const list = table({
-    label: "Security scans, newest first",
-    path: "/api/security-scans",
-    href: (row) => link("posture", ["scans", row.id]),
+    label: "Security scans",
+    context, sorted: "-time", path: "/api/security-scans",
+    href: (row) => link("posture", ["scans", row.id], context.place().query),
     none: "No security scan yet. A scan looks for secrets and injected instructions in prompts, tool descriptions, settings and files.",
     columns: [
-      { label: "Time", of: "occurred_at", as: time }, { of: "verdict", as: verdict }, { of: "score", align: "end" },
+      { label: "Time", of: "occurred_at", as: time, by: "-time" }, { of: "verdict", as: verdict, by: "-verdict" }, { of: "score", by: "-score", align: "end" },
       { of: "scanned", as: number, low: 1 }, { of: "blocked", as: number, low: 1 }, { label: "For review", of: "reviewed", as: number, low: 2 },
-      { of: "unreadable", as: number, low: 3 }, { label: "Findings", of: "detections", as: number }, { of: "started_by", as: cut, low: 2 },
+      { of: "unreadable", as: number, low: 3 }, { label: "Findings", of: "detections", as: number, by: "-findings" }, { of: "started_by", as: cut, low: 2 },
     ],
   });
   const show = detail(context, ["posture", "scans"], (id) => one(id, context));
   fill(tools, can("shield:manage") && button("Scan", () => ask((made) => { list.reload(); context.go("posture", ["scans", made.id]); }), { kind: "primary" }));
   fill(main, h("section.panel", list.node));
   show(here);
-  return { moved: (to) => { show(to); }, press: list.press };
+  return { moved: show, press: list.press };
 }
 
 function ask(done) {
   const box = dialog("Security scan", form([
-    { name: "kind", label: "Type", type: "select", options: [["prompt", "A prompt"], ["tool", "A tool’s description"], ["config", "Settings"], ["file", "Another text"], ["paths", "Files or folders on the gateway’s host"]] },
+    { name: "kind", label: "Type", options: [["prompt", "A prompt"], ["tool", "A tool’s description"], ["config", "Settings"], ["file", "Another text"], ["paths", "Files or folders on the gateway’s host"]] },
     { name: "name", value: "pasted", when: (values) => values.kind !== "paths" },
     { name: "text", label: "Text, or one path per line", type: "area", rows: 10, required: true },
   ], ({ kind, name, text }) => api.post("/api/security-scans", kind === "paths" ? { paths: text.split("\n").map((line) => line.trim()).filter(Boolean) } : { items: [{ name: name || "pasted", kind, text }] }), { label: "Scan", cancel: () => box.close(), done: (made) => { box.close(); toast("The scan is done."); done(made); } }));

@@ -5,11 +5,12 @@ import { ago, fill, h, time } from "../dom.js";
 import { button, code, confirm, toast } from "../ui.js";
 import { cut, table } from "../table.js";
 
-export async function draw({ main, tools, can, signal, session }) {
+export async function draw(context) {
+  const { main, tools, can, signal, session } = context;
   const mayAct = can("users:manage");
   const list = table({
-    label: "Sessions, newest first", path: "/api/sessions", none: "Nobody is signed in.",
-    columns: [{ label: "User", cell: (row) => h("b", row.username) }, { label: "Address", of: "ip", as: code }, { label: "Browser", of: "user_agent", as: cut, wide: true, low: 2 }, { label: "Since", of: "created_at", as: time, low: 1 }, { label: "Last seen", of: "last_seen_at", as: ago }, { label: "Expires", of: "expires_at", as: ago, low: 3 }],
+    label: "Sessions", context, sorted: "-created", path: "/api/sessions", none: "Nobody is signed in.",
+    columns: [{ label: "User", by: "user", cell: (row) => h("b", row.username) }, { label: "Address", of: "ip", as: code }, { label: "Browser", of: "user_agent", as: cut, wide: true, low: 2 }, { label: "Since", of: "created_at", as: time, by: "-created", low: 1 }, { of: "last_seen_at", as: ago, by: "-last_seen" }, { of: "expires_at", as: ago, by: "expires", low: 3 }],
     tools: mayAct ? (row) => button("End", async () => { await api.remove(at("sessions", row.id)); toast("Session ended."); list.reload(); }) : null,
   });
   fill(tools, mayAct && session.asksForUser && button("End my other sessions", () => confirm("End your other sessions?", "You stay signed in here.", "End them", async () => { await api.remove("/api/sessions"); toast("Your other sessions have ended."); list.reload(); })));

@@ -12,7 +12,7 @@ export async function draw({ main, tools, can, signal }) {
   const body = h("div.stack"), progress = h("div");
   const again = load(body, () => api.get("/api/shield/tests", {}, signal), (state) => shown(state));
   const run = () => formDialog("Run the validation suite", [
-    { name: "category", type: "select", options: [["", "All"], ...CATEGORIES.map((name) => [name, words(name)])] },
+    { name: "category", options: [["", "All"], ...CATEGORIES.map((name) => [name, words(name)])] },
     { name: "include_known_gaps", label: "Also count attacks that the rules are known to miss", type: "switch" },
     { name: "detectors", label: "With detectors: ask each enabled one about every text", type: "switch" },
   ], async (values) => { start({ ...values, category: values.category || undefined }); }, { label: "Run" });

@@ -1,6 +1,6 @@
 // Every request that passed the shield, as they come. A row opens what each rule gave to its score.
 
-import { api, at } from "../api.js";
+import { afterNews, api, at } from "../api.js";
 import { fill, h, icon, millis, microusd, number, time } from "../dom.js";
 import { formDialog } from "../form.js";
 import { series } from "../charts.js";
@@ -12,12 +12,12 @@ import { harmlessDialog } from "./harmless.js";
 
 export async function draw(context, here) {
   const { main, tools, link, can, signal } = context;
-  let values = here.query, known = new Set(), fresh = new Set(), paused = false, soon = null;
+  let values = here.query, known = new Set(), fresh = new Set(), paused = false;
   const hold = button("Pause", () => { paused = !paused; hold.lastChild.textContent = paused ? "Resume" : "Pause"; if (!paused) list.reload(); }, { kind: "small" });
   fill(tools, can("shield:read") && h("a.btn", { href: link("shield") }, icon("shield"), "Scan a text"), hold);
   const list = table({
     label: "Requests",
-    context, sorted: "-time", path: "/api/traffic", values: () => pick(values),
+    context, sorted: "-time", path: "/api/traffic", values: (change) => pick({ ...values, ...change }),
     arrived: (items) => {
       const before = known;
       known = new Set(items.map((one) => one.id));
@@ -53,19 +53,14 @@ export async function draw(context, here) {
     { name: "verdict", options: [["", "Any"], ["BLOCK", "Blocked"], ["REVIEW", "For review"], ["ALLOW", "Allowed"]] },
     { name: "operation", options: [["", "Any"], ["shield.scan", "Scan"], ["chat.completions", "Chat"], ...["litellm LiteLLM", "moderations Moderations", "lakera Lakera Guard", "portkey Portkey", "agentgateway agentgateway", "fms FMS detector", "llm_guard LLM Guard"].map((one) => [`guardrail.${one.split(" ")[0]}`, one.slice(one.indexOf(" ") + 1)])] },
     suggested("agent", "Agent"), suggested("key", "Key", { placeholder: "svc_…" }), suggested("model", "Model"), suggested("provider", "Provider"), suggested("rule", "Rule"),
-  ], values, apply);
+  ], values, apply, list.count);
   const again = load(sums, () => api.get("/api/traffic/summary", { since: values.since, until: values.until }, signal), (summary) => overview(summary, values, apply, (since, until) => bar.elements.since.set(since, until)));
   fill(main, bar, sums, h("section.panel", list.node));
 
   const show = detail(context, ["traffic"], (id) => one(id, context));
   show(here);
-  context.on((name) => {
-    if ((name !== "traffic" && name !== "tick") || paused || !list.isFirst) return;
-    clearTimeout(soon);
-    soon = setTimeout(list.reload, 500);
-  });
-  signal.addEventListener("abort", () => clearTimeout(soon));
-  return { moved: (to) => { show(to); }, press: list.press };
+  afterNews(context, ["traffic"], () => { if (!paused && list.isFirst) list.reload(); });
+  return { moved: show, press: list.press };
 }
 
 const pick = ({ since, until, search, verdict: kind, operation, agent, key, model, provider, rule }) => ({ since, until, search, verdict: kind, operation, agent, key, model, provider, rule });

@@ -76,9 +76,9 @@ export function workbench(stored, done) {
     const node = form([
       !stored && { name: "id", value: draft.id, required: true, hint: "local: and lower-case words joined by hyphens, such as local:code-names." },
       { name: "name", value: draft.name, required: true },
-      { name: "category", type: "select", value: draft.category, options: CATEGORIES.map((name) => [name, words(name)]) },
-      { name: "severity", type: "select", value: draft.severity, options: SEVERITIES, hint: "Critical blocks by itself, high asks for a review." },
-      { name: "direction", type: "select", value: draft.direction?.length > 1 ? "both" : draft.direction?.[0], options: [["inbound", "Inbound: on its way to a model"], ["outbound", "Outbound: from a model"], ["both", "Both"]] },
+      { name: "category", value: draft.category, options: CATEGORIES.map((name) => [name, words(name)]) },
+      { name: "severity", value: draft.severity, options: SEVERITIES, hint: "Critical blocks by itself, high asks for a review." },
+      { name: "direction", value: draft.direction?.length > 1 ? "both" : draft.direction?.[0], options: [["inbound", "Inbound: on its way to a model"], ["outbound", "Outbound: from a model"], ["both", "Both"]] },
       { name: "confidence", label: "Confidence, 0 to 1", type: "number", min: 0, max: 1, step: 0.05, value: draft.confidence, required: true },
       { name: "literals", label: "Literals, one a line", type: "area", rows: 3, value: (draft.literals || []).join("\n"), hint: "Words in lower case. Without a pattern, each of them is a match." },
       { name: "pattern", type: "area", rows: 3, value: draft.pattern, hint: "A regular expression on lower-case text, without * and +: use {0,20} instead." },
