@@ -4,22 +4,21 @@ import { api, can, feed, keepSession, query, session } from "./api.js";
 import { fill, h, icon } from "./dom.js";
 import { keyboard } from "./keyboard.js";
 import { chosenTime } from "./filters.js";
-import { PARTS } from "./pages/parts.js";
 import { button, empty, failed, iconButton, loading, toast, trouble } from "./ui.js";
 
-const PAGES = [
+const PAGES = [ // parts: of a page with tabs, the module, label and permission of each
   { id: "overview", label: "Overview", key: "o", timed: true },
   { id: "traffic", label: "Traffic", key: "t", needs: ["traffic:read"], timed: true },
   { id: "incidents", label: "Incidents", key: "i", needs: ["alerts:read"], timed: true },
   { id: "alerts", label: "Alerts", key: "a", needs: ["alerts:read"], timed: true },
-  { id: "shield", label: "Shield", key: "s", needs: ["shield:read", "policies:read", "risk_acceptances:read"], group: "Protect" },
+  { id: "shield", label: "Shield", key: "s", needs: ["shield:read", "policies:read", "risk_acceptances:read"], group: "Protect", parts: [["playground", "Playground", "shield:read"], ["rules", "Rules", "shield:read"], ["policies", "Policies", "policies:read"], ["detectors", "Detectors", "policies:read"], ["acceptances", "Accepted risks", "risk_acceptances:read"], ["suite", "Validation suite", "shield:read"]] },
   { id: "keys", label: "Keys", key: "k", needs: ["api_keys:read"] },
   { id: "agents", label: "Agents", key: "n", needs: ["agents:read"] },
   { id: "fleet", label: "Fleet", key: "f", needs: ["fleet:read"] },
-  { id: "posture", label: "Posture", key: "p", needs: ["posture:read"], group: "Govern" },
+  { id: "posture", label: "Posture", key: "p", needs: ["posture:read"], group: "Govern", parts: [["checks", "Trust audit", "posture:read"], ["scans", "Security scans", "shield:read"]] },
   { id: "cost", label: "Cost", key: "c", needs: ["budgets:read"], timed: true },
-  { id: "audit", label: "Audit & reports", key: "u", needs: ["audit:read", "reports:read"], timed: true },
-  { id: "settings", label: "Settings", key: "e", needs: ["settings:read", "providers:read", "access:read", "users:read"] },
+  { id: "audit", label: "Audit & reports", key: "u", needs: ["audit:read", "reports:read"], timed: true, parts: [["log", "Audit log", "audit:read"], ["chain", "Hash chain", "audit:read"], ["reports", "Reports", "reports:read"]] },
+  { id: "settings", label: "Settings", key: "e", needs: ["settings:read", "providers:read", "access:read", "users:read"], parts: [["providers", "Providers", "providers:read"], ["access", "Access list", "access:read"], ["users", "Users", "users:read"], ["sessions", "Sessions", "users:read"], ["options", "Options", "settings:read"], ["outputs", "Event outputs", "settings:read"], ["about", "Connect and about", "settings:read"]] },
 ];
 const app = document.getElementById("app");
 const THEME = "gateway.theme";
@@ -119,14 +118,14 @@ async function route() {
   main.append(body);
   const settled = new Promise((resolve) => setTimeout(resolve, 0));
   let module;
-  try { module = await import(`./pages/${PARTS[known.id] ? "sections" : known.id}.js`); } catch (error) {
+  try { module = await import(`./pages/${known.parts ? "sections" : known.id}.js`); } catch (error) {
     if (!signal.aborted) fill(body, trouble(Object.assign(error, { message: "This page cannot be loaded.", advice: "The gateway may have been updated. Reload the page." }), () => location.reload()));
     return;
   }
   await settled;
   if (signal.aborted) return;
   const context = {
-    main: body, tools, signal, place, link, can, session,
+    main: body, tools, signal, place, link, can, session, parts: known.parts,
     on: (call) => feed.on((...event) => { if (!signal.aborted) call(...event); }, signal),
     /** Change filters in the address, without another entry in the history. */
     filter(values) {

@@ -8,15 +8,13 @@ import { button, empty, loading, toast, trouble, words } from "./ui.js";
 
 const PAGE = 50, MOST_SAVED = 10000;
 /**
- * Make a table.
- * columns: [{label, cell(row), sort(row)?, by?, align?, low?}]; `low` columns give way on narrow screens. A column `of` a
- * field shows it `as` a function does, under its name; its sort may be true. by: how the
- * gateway sorts the list at the first click, such as "-score". sorted: how the rows are sorted at first: such a name, or
- * {index, down} of a column for rows that are all there.
- * rows: all of them, or path and values(): the list to ask for, and its filters. context: of the page whose address holds
- * how the list is sorted. arrived(items): called with each page. href(row): where its first cell leads. none: said when
- * empty. tools(row): buttons at its end. keys: {letter: act(row)}. mark(row): a class. bulk(ids): buttons for the rows
- * that are ticked; without it none can be. Returns {node, reload, set, current, count(change): how many rows other filters leave}.
+ * Make a table. columns: [{label, cell(row), sort(row)?, by?, align?, low?}]; `low` columns give way on narrow screens. A column `of` a
+ * field shows it `as` a function does, under its name; its sort may be true. by: how the gateway sorts the list at the
+ * first click, such as "-score". sorted: how the rows are sorted at first: such a name, or {index, down} of a column for
+ * rows that are all there: rows. Else path and values(): the list to ask for, and its filters. context: of the page whose
+ * address holds how the list is sorted. arrived(items): called with each page. href(row): where its first cell leads. none:
+ * said when empty. tools(row): buttons at its end. keys: {letter: act(row)}. mark(row): a class. bulk(ids): buttons for the
+ * rows that are ticked. Returns {node, reload, set, current, count(change): how many rows other filters leave}.
  */
 export function table({ label, columns, rows, path, values = () => ({}), context, arrived, href, tools, keys = {}, none = "Nothing here yet.", mark, bulk, size = PAGE, sorted = null }) {
   columns = columns.map((one) => { const field = (row) => row[one.of]; return { label: words(one.of), align: one.as === number && "end", cell: (row) => (one.as ? one.as(field(row)) : field(row)), ...one, sort: one.sort === true ? field : one.sort }; });

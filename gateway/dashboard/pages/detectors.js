@@ -46,7 +46,7 @@ function edit(row, again) {
   formDialog(row ? `Detector ${row.name}` : "Add detector", [
     { name: "name", required: true, max_chars: 64, hint: "Lower-case letters, digits and ._-" },
     !row && pick("kind", "Kind", KINDS),
-    { name: "base_url", label: "Address", required: true, placeholder: "http://gpu.lan:8000/v1", hint: "With /v1 for chat completions and moderations; for any other JSON API, the whole address." },
+    { name: "base_url", label: "Address", required: true, placeholder: "http://gpu.example.com:8000/v1", hint: "With /v1 for chat completions and moderations; for any other JSON API, the whole address." },
     keyField(row), PRIVATE,
     { name: "format", options: FORMATS, when: isChat },
     { name: "model", max_chars: 200, hint: "Of FMS the detector id, of Presidio the language.", when: (values) => !isJson(values) && !of("tei_predict")(values) },

@@ -3,7 +3,6 @@
 import { api } from "../api.js";
 import { fill, h, icon } from "../dom.js";
 import { dialog } from "../ui.js";
-import { PARTS } from "./parts.js";
 
 const IDS = { req: "traffic", trf: "traffic", alr: "alerts", inc: "incidents", key: "keys", agt: "agents" };
 const MOST = 5;
@@ -16,7 +15,7 @@ export function searchDialog(pages, { can, link }) {
   const mayOpen = (id) => pages.some((one) => one.id === id);
   let place = 0, ticket = 0, soon = null;
 
-  const named = () => [...pages.map((one) => [one.label, link(one.id), one.id]), ...Object.entries(PARTS).flatMap(([page, parts]) => parts.filter(([,, needs]) => can(needs)).map(([id, label]) => [label, link(page, [id]), page]))];
+  const named = () => [...pages.map((one) => [one.label, link(one.id), one.id]), ...pages.flatMap((page) => (page.parts || []).filter(([,, needs]) => can(needs)).map(([id, label]) => [label, link(page.id, [id]), page.id]))];
 
   /** The results for a text: [{kind, label, note, href, sign}]. */
   async function results(text) {

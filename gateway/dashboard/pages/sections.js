@@ -2,11 +2,10 @@
 
 import { fill, h } from "../dom.js";
 import { loading, tabs, trouble } from "../ui.js";
-import { PARTS } from "./parts.js";
 
 /** Draw the tabs of a page and the chosen part. */
 export async function draw(context, here) {
-  const open = PARTS[here.id].filter(([,, needs]) => context.can(needs));
+  const open = context.parts.filter(([,, needs]) => context.can(needs));
   const bar = h("div"), body = h("div.page");
   let chosen = null, part = null, leave = new AbortController();
   fill(context.main, bar, body);
