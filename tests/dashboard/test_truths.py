@@ -119,6 +119,7 @@ def test_a_text_is_tried_without_a_trace_unless_it_is_to_be_recorded(opened: Cal
 
 def test_made_up_requests_are_such_as_there_can_be(site: Site) -> None:
     found = [one for one in site.ask("GET", "/api/traffic?verdict=BLOCK&limit=200").json["data"] if one["detections"]]
+    found = [one for one in found if not one["detections"][0]["rule"].startswith("detector:")]  # of another test
     assert {one["operation"] for one in found} == {"shield.scan", "chat.completions"}
     for one in found:
         for line in site.ask("GET", f"/api/traffic/{one['id']}").json["data"]["ledger"]:
