@@ -413,6 +413,10 @@ async def test_a_secret_is_masked_before_a_text_leaves(strict: Lab) -> None:
     assert answer["headers"]["x-service-shield-verdict"] == "REVIEW"
     assert strict.sent() == [plain, encoded], "a secret that is spread over texts cannot be masked"
     assert (await strict.ask("GET", f"{DETECTORS}/d"))["data"]["status"] == "healthy", "that was not its fault"
+    await strict.add("openai_chat", name="e", effect="observe", directions=["outbound"], send_masked=True)
+    await strict.chat(SPILL)
+    (asked,) = strict.sent("openai_chat")
+    assert asked.count("The access key is ") == 2 and SECRET not in asked
 
 
 async def test_a_detector_elsewhere_gets_masked_texts_by_default(lab: Lab) -> None:
