@@ -480,6 +480,18 @@ async def test_a_bad_detector_is_told_its_field(lab: Lab, fields: dict[str, Any]
     assert (await lab.ask("GET", DETECTORS))["data"] == []
 
 
+async def test_a_name_that_leads_to_a_private_address_is_refused_at_once(lab: Lab) -> None:
+    async def resolve(base_url: str) -> tuple[str, ...]:
+        return ("10.0.0.5",)
+
+    lab.site.gateway.detectors.resolve = resolve
+    fields = fields_of(lab.url, "tei_predict", base_url="http://guard.example:9")
+    answer = await lab.ask("POST", DETECTORS, fields | {"allow_private": False})
+    assert (answer["status"], answer["error"]["param"]) == (400, "base_url")
+    assert (await lab.ask("POST", DETECTORS, fields))["status"] == 201
+    assert (await lab.change(allow_private=False))["status"] in (400, 409)
+
+
 async def test_a_circuit_opens_raises_an_alert_and_closes_again(lab: Lab) -> None:
     lab.server.mode("500")
     await lab.add()
