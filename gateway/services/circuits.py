@@ -5,10 +5,11 @@ A circuit belongs to one version of a record: a changed one begins anew.
 
 from collections.abc import Callable, Iterable
 from dataclasses import field
-from typing import Protocol
 
 from gateway.domain.alerts import AlertSource
 from gateway.domain.circuits import Circuit, ProviderStatus
+from gateway.domain.detectors import Detector
+from gateway.domain.providers import Provider
 from gateway.log import Log
 from gateway.services.alerts import Alerts
 from gateway.services.core import Service
@@ -16,22 +17,8 @@ from gateway.shield.detections import Severity
 from gateway.store.database import StoreUnavailable, Transaction
 
 PROVIDER_DOWN = "provider-down"
-
-
-class Server(Protocol):
-    """The record of a server that the gateway asks."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def enabled(self) -> bool: ...
-
-    @property
-    def version(self) -> int: ...
+Server = Provider | Detector
+"""The record of a server that the gateway asks."""
 
 
 class Circuits(Service):

@@ -105,18 +105,19 @@ class DetectorCalls(Service):
 
         result: of the shield. asked: the end of what an answer replies to. accept: as of `ChatPolicy`.
         """
-        if result.verdict is Verdict.BLOCK:
+        detectors = [one for one in self.enabled() if direction in one.directions]
+        if not detectors or result.verdict is Verdict.BLOCK:
             return result
         chance = int.from_bytes(self.ids.random_bytes(4)) / 2**32
+        is_spread = any(one.category == "secret" and one.is_spread for one in result.detections)
         found: list[Detection] = []
 
         async def ask(detector: Detector) -> None:
-            is_spread = any(one.category == "secret" and one.is_spread for one in result.detections)
             found.extend(await self.ask(detector, leaves, direction, owner=owner, asked=asked, is_spread=is_spread))
 
         async with anyio.create_task_group() as group:
-            for detector in self.enabled():
-                if direction in detector.directions and detector.is_asked(result, chance):
+            for detector in detectors:
+                if detector.is_asked(result, chance):
                     group.start_soon(ask, detector)
         if not found:
             return result
