@@ -8,6 +8,7 @@ from typing import Any, Literal
 import anyio
 
 from gateway.domain.alerts import RequestAlert
+from gateway.domain.detectors import FAILED
 from gateway.domain.paging import Page
 from gateway.domain.policies import Capture, KeptText
 from gateway.domain.traffic import Origin, TrafficFilter, TrafficRow
@@ -137,7 +138,8 @@ class Traffic(Service):
         """
         now_at = self.clock.now_at()
         known = {rule.id: (rule.name, rule.description) for rule in shield.rules}
-        known |= {one.rule: (f"Detector {one.name}", "") for one in self.store.authority.now.detectors}
+        for one in self.store.authority.now.detectors:
+            known |= dict.fromkeys((one.rule, one.rule + FAILED), (f"Detector {one.name}", ""))
 
         def work(tx: Transaction) -> TrafficDetail:
             row = self.store.traffic.find(tx, id)

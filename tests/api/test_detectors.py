@@ -328,8 +328,16 @@ async def test_a_long_text_goes_in_batches_and_too_long_a_one_is_an_error(lab: L
     assert sorted(sizes) == [8, 32]
     assert "".join(sorted(lab.sent(), key=len, reverse=True)).replace("a ", "") == "swordfish"
     assert found(await lab.scan("a" * 25_600)) == ("ALLOW", 0)
-    data = await lab.scan("a" * 25_601)
-    assert found(data) == ("BLOCK", 60) and "257 windows" in data["detections"][0]["description"]
+    data = await lab.scan("a" * 200_001)
+    assert found(data) == ("BLOCK", 60) and "2001 windows" in data["detections"][0]["description"]
+
+
+async def test_what_was_judged_before_a_failure_is_not_asked_again(lab: Lab) -> None:
+    await lab.add("openai_chat", max_concurrent=1, timeout_ms=1_000)
+    lab.server.mode("slow", seconds=0.3)
+    turns = [f"turn number {number}" for number in range(6)]
+    statuses = [(await lab.chat(*turns))["status"] for _ in range(6)]
+    assert statuses[0] == 400 and statuses[-1] == 200
 
 
 async def test_a_detector_has_no_more_requests_at_once_than_it_should(lab: Lab) -> None:
