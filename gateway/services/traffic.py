@@ -56,32 +56,33 @@ class SummaryFilter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrafficPoint:
-    """The numbers of one step of time. failures: requests that got no completion, except those the shield blocked."""
+class TrafficNumbers:
+    """What is counted of requests. failures: those that got no completion, except those the shield blocked."""
 
-    begin_at: int = field(metadata={"json_name": "at"})
     requests: int
     blocks: int
     reviews: int
     failures: int
+    cost_microusd: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficPoint(TrafficNumbers):
+    """The numbers of one step of time."""
+
+    begin_at: int = field(metadata={"json_name": "at"})
     prompt_tokens: int
     reply_tokens: int
-    cost_microusd: int
     latency_ms: float | None
     overhead_ms: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrafficTotals:
+class TrafficTotals(TrafficNumbers):
     """The numbers of the whole window. A quantile is exact to about one half of its value."""
 
-    requests: int
-    blocks: int
-    reviews: int
-    failures: int
     prompt_tokens: int
     reply_tokens: int
-    cost_microusd: int
     latency_p50_ms: float | None
     latency_p95_ms: float | None
     overhead_p50_ms: float | None
@@ -89,16 +90,11 @@ class TrafficTotals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopValue:
+class TopValue(TrafficNumbers):
     """The numbers of one agent, key, model, provider, operation or rule."""
 
     value: str
-    requests: int
-    blocks: int
-    reviews: int
-    failures: int
     tokens: int
-    cost_microusd: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
