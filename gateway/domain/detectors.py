@@ -12,6 +12,8 @@ from gateway.shield.detections import CATEGORIES, Direction, Effect, ScanResult
 MAX_DETECTORS = 20
 DETECTOR = "detector:"
 """The rule of a detector's detections is this and its name."""
+FAILED = ":failed"
+"""What follows in the rule of a missing judgement: no risk acceptance can name that."""
 SAFE = "safe"
 """What `labels` says of a label that means that nothing was found."""
 DEFAULT_POINTS = 25

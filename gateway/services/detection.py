@@ -16,7 +16,7 @@ from gateway.detectors.every import PROTOCOLS, read
 from gateway.detectors.protocol import BAD_FORM, NOTHING, Judgement, Question, counts, worst
 from gateway.domain.addresses import address_check
 from gateway.domain.circuits import ProviderStatus
-from gateway.domain.detectors import Detector, DetectorKind, OnError
+from gateway.domain.detectors import FAILED, Detector, DetectorKind, OnError
 from gateway.errors import GatewayError
 from gateway.llm.base import Leaf, LeafKind, UpstreamFault
 from gateway.llm.joined import digest_of
@@ -30,7 +30,7 @@ from gateway.services.scanner import TextScanner
 from gateway.shield.detections import Detection, Direction, Effect, ScanResult, Severity, Verdict, matched_of
 from gateway.shield.scoring import Policy, judge
 
-MOST_WINDOWS = 256
+MOST_WINDOWS = 2_000
 MOST_REMEMBERED = 16_384
 _LEAST_FIELD_CHARS = 32
 _SECRETS = Policy(category_actions={"secret": "redact"}, categories=frozenset({"secret"}))
@@ -69,7 +69,7 @@ class DetectorCalls(Service):
     scanner: TextScanner
     metrics: Metrics
     _known: dict[bytes, tuple[float, Judgement]] = field(default_factory=dict, init=False)
-    _limiters: dict[tuple[str, int], anyio.CapacityLimiter] = field(default_factory=dict, init=False)
+    _limiters: dict[str, anyio.CapacityLimiter] = field(default_factory=dict, init=False)
 
     def __post_init__(self, core: Core) -> None:
         super().__post_init__(core)
@@ -172,15 +172,16 @@ class DetectorCalls(Service):
         started_seconds, now_seconds = self.clock.monotonic_seconds(), self.clock.monotonic_seconds
         digests = [self._digest(detector, one, owner) for one in questions]
         known = {digest: one for digest in digests if (one := self._remembered(digest)) is not None}
-        if len(known) < len(set(digests)):
+        new = {number: one for number, one in enumerate(questions) if digests[number] not in known}
+        if new:
             if not self.circuits.begin(detector) and not is_test:
                 raise DetectorFailed("it failed again and again and is left alone for a while")
             windows: list[_Window] = []
+            judged: dict[int, Judgement] = {}
             try:
                 with anyio.fail_after(detector.wait_ms / 1000):
-                    new = [number for number, digest in enumerate(digests) if digest not in known]
-                    windows = await self._windows(detector, {number: questions[number] for number in new})
-                    judged = await self._judge_all(detector, windows)
+                    windows += await self._windows(detector, new)
+                    await self._judge_all(detector, windows, judged)
             except (DetectorFailed, TimeoutError) as error:
                 # Nobody may close the way to it for all others by a text that takes it long.
                 late = DetectorFailed("it did not answer in time", is_its_fault=len(windows) == 1)
@@ -193,12 +194,16 @@ class DetectorCalls(Service):
             except BaseException:
                 self.circuits.let_go(detector)
                 raise
+            finally:  # what was judged in time need not be judged again when the same texts come again
+                until_seconds = now_seconds() + detector.cache_seconds
+                parts: dict[int, list[Judgement | None]] = {}
+                for at, window in enumerate(windows):
+                    parts.setdefault(window.leaf, []).append(judged.get(at))
+                for number, mine in parts.items():
+                    if None not in mine:
+                        known[digests[number]] = worst(detector, [one for one in mine if one])
+                        self._remember(digests[number], until_seconds, known[digests[number]])
             self.circuits.succeeded(detector)
-            until_seconds = now_seconds() + detector.cache_seconds
-            for number in new:
-                mine = [one for window, one in zip(windows, judged, strict=True) if window.leaf == number]
-                known[digests[number]] = worst(detector, mine)
-                self._remember(digests[number], until_seconds, known[digests[number]])
             self.metrics.observe("gateway_detector_seconds", now_seconds() - started_seconds, detector=detector.name)
         return [known[digest] for digest in digests]
 
@@ -230,31 +235,29 @@ class DetectorCalls(Service):
         except GatewayError as error:
             raise DetectorFailed("the shield could not mask the text", is_its_fault=False) from error
 
-    async def _judge_all(self, detector: Detector, windows: Sequence[_Window]) -> list[Judgement]:
-        """Return the judgement of each window, placed in its text."""
-        limiter = self._limiters.setdefault(
-            (detector.id, detector.version), anyio.CapacityLimiter(detector.max_concurrent)
-        )
+    async def _judge_all(self, detector: Detector, windows: Sequence[_Window], judged: dict[int, Judgement]) -> None:
+        """Put the judgement of each window, placed in its text, into `judged` by the number of the window."""
+        limiter = self._limiters.setdefault(detector.id, anyio.CapacityLimiter(detector.max_concurrent))
+        limiter.total_tokens = detector.max_concurrent
         most = PROTOCOLS[detector.kind].most
-        batches = [windows[at : at + most] for at in range(0, len(windows), most)]
-        answers: list[Sequence[Judgement]] = [()] * len(batches)
         failures: list[DetectorFailed] = []
 
-        async def judge_batch(number: int) -> None:
+        async def judge_batch(start: int) -> None:
+            batch = windows[start : start + most]
             try:
                 async with limiter:
-                    answers[number] = await self._send(detector, [one.question for one in batches[number]])
+                    answer = await self._send(detector, [one.question for one in batch])
+                pairs = zip(answer, batch, strict=True)
+                judged.update({start + place: _placed(one, window) for place, (one, window) in enumerate(pairs)})
             except DetectorFailed as error:
                 failures.append(error)
                 group.cancel_scope.cancel()
 
         async with anyio.create_task_group() as group:
-            for number in range(len(batches)):
-                group.start_soon(judge_batch, number)
+            for start in range(0, len(windows), most):
+                group.start_soon(judge_batch, start)
         if failures:
             raise failures[0]
-        found = [one for answer in answers for one in answer]
-        return [_placed(one, window) for one, window in zip(found, windows, strict=True)]
 
     async def _send(self, detector: Detector, questions: Sequence[Question]) -> Sequence[Judgement]:
         protocol = PROTOCOLS[detector.kind]
@@ -315,7 +318,7 @@ class DetectorCalls(Service):
         self.metrics.count("gateway_detector_requests_total", detector=detector.name, outcome="failed")
         effect = _OF_ERROR[detector.error_action]
         return Detection(
-            rule=detector.rule,
+            rule=detector.rule + FAILED,
             name=f"Detector {detector.name}",
             category=detector.category("") or "injection",
             severity=_SEVERITY.get(effect, Severity.LOW),

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import anyio
 
 from gateway.domain.alerts import RequestAlert
+from gateway.domain.detectors import FAILED
 from gateway.domain.paging import Page
 from gateway.domain.policies import Capture, KeptText
 from gateway.domain.traffic import Origin, TrafficFilter, TrafficRow
@@ -55,32 +56,33 @@ class SummaryFilter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrafficPoint:
-    """The numbers of one step of time. failures: requests that got no completion, except those the shield blocked."""
+class TrafficNumbers:
+    """What is counted of requests. failures: those that got no completion, except those the shield blocked."""
 
-    begin_at: int = field(metadata={"json_name": "at"})
     requests: int
     blocks: int
     reviews: int
     failures: int
+    cost_microusd: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficPoint(TrafficNumbers):
+    """The numbers of one step of time."""
+
+    begin_at: int = field(metadata={"json_name": "at"})
     prompt_tokens: int
     reply_tokens: int
-    cost_microusd: int
     latency_ms: float | None
     overhead_ms: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrafficTotals:
+class TrafficTotals(TrafficNumbers):
     """The numbers of the whole window. A quantile is exact to about one half of its value."""
 
-    requests: int
-    blocks: int
-    reviews: int
-    failures: int
     prompt_tokens: int
     reply_tokens: int
-    cost_microusd: int
     latency_p50_ms: float | None
     latency_p95_ms: float | None
     overhead_p50_ms: float | None
@@ -88,16 +90,11 @@ class TrafficTotals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopValue:
+class TopValue(TrafficNumbers):
     """The numbers of one agent, key, model, provider, operation or rule."""
 
     value: str
-    requests: int
-    blocks: int
-    reviews: int
-    failures: int
     tokens: int
-    cost_microusd: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +134,8 @@ class Traffic(Service):
         """
         now_at = self.clock.now_at()
         known = {rule.id: (rule.name, rule.description) for rule in shield.rules}
-        known |= {one.rule: (f"Detector {one.name}", "") for one in self.store.authority.now.detectors}
+        for one in self.store.authority.now.detectors:
+            known |= dict.fromkeys((one.rule, one.rule + FAILED), (f"Detector {one.name}", ""))
 
         def work(tx: Transaction) -> TrafficDetail:
             row = self.store.traffic.find(tx, id)

@@ -328,8 +328,16 @@ async def test_a_long_text_goes_in_batches_and_too_long_a_one_is_an_error(lab: L
     assert sorted(sizes) == [8, 32]
     assert "".join(sorted(lab.sent(), key=len, reverse=True)).replace("a ", "") == "swordfish"
     assert found(await lab.scan("a" * 25_600)) == ("ALLOW", 0)
-    data = await lab.scan("a" * 25_601)
-    assert found(data) == ("BLOCK", 60) and "257 windows" in data["detections"][0]["description"]
+    data = await lab.scan("a" * 200_001)
+    assert found(data) == ("BLOCK", 60) and "2001 windows" in data["detections"][0]["description"]
+
+
+async def test_what_was_judged_before_a_failure_is_not_asked_again(lab: Lab) -> None:
+    await lab.add("openai_chat", max_concurrent=1, timeout_ms=1_000)
+    lab.server.mode("slow", seconds=0.3)
+    turns = [f"turn number {number}" for number in range(6)]
+    statuses = [(await lab.chat(*turns))["status"] for _ in range(6)]
+    assert statuses[0] == 400 and statuses[-1] == 200
 
 
 async def test_a_detector_has_no_more_requests_at_once_than_it_should(lab: Lab) -> None:
@@ -413,6 +421,10 @@ async def test_a_secret_is_masked_before_a_text_leaves(strict: Lab) -> None:
     assert answer["headers"]["x-service-shield-verdict"] == "REVIEW"
     assert strict.sent() == [plain, encoded], "a secret that is spread over texts cannot be masked"
     assert (await strict.ask("GET", f"{DETECTORS}/d"))["data"]["status"] == "healthy", "that was not its fault"
+    await strict.add("openai_chat", name="e", effect="observe", directions=["outbound"], send_masked=True)
+    await strict.chat(SPILL)
+    (asked,) = strict.sent("openai_chat")
+    assert asked.count("The access key is ") == 2 and SECRET not in asked
 
 
 async def test_a_detector_elsewhere_gets_masked_texts_by_default(lab: Lab) -> None:
@@ -474,6 +486,18 @@ async def test_a_bad_detector_is_told_its_field(lab: Lab, fields: dict[str, Any]
     answer = await lab.ask("POST", DETECTORS, fields_of(lab.url, "tei_predict") | fields)
     assert answer["status"] in (400, 409) and answer["error"]["param"].partition(".")[0] == param, answer
     assert (await lab.ask("GET", DETECTORS))["data"] == []
+
+
+async def test_a_name_that_leads_to_a_private_address_is_refused_at_once(lab: Lab) -> None:
+    async def resolve(base_url: str) -> tuple[str, ...]:
+        return ("10.0.0.5",)
+
+    lab.site.gateway.detectors.resolve = resolve
+    fields = fields_of(lab.url, "tei_predict", base_url="http://guard.example:9")
+    answer = await lab.ask("POST", DETECTORS, fields | {"allow_private": False})
+    assert (answer["status"], answer["error"]["param"]) == (400, "base_url")
+    assert (await lab.ask("POST", DETECTORS, fields))["status"] == 201
+    assert (await lab.change(allow_private=False))["status"] in (400, 409)
 
 
 async def test_a_circuit_opens_raises_an_alert_and_closes_again(lab: Lab) -> None:

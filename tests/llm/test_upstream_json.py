@@ -49,7 +49,8 @@ async def ask(url: str, *, is_private: bool = True, seconds: float = 5.0) -> obj
     client = Client()
     try:
         allow = address_check(allow_private=is_private)
-        return await JsonReader(client, user_agent="test").get(url, key=KEY, seconds=seconds, allow_address=allow)
+        reader, sent = JsonReader(client, user_agent="test"), {"x-service-key": KEY}
+        return await reader.ask(url, sent, key=KEY, seconds=seconds, allow_address=allow)
     finally:
         await client.aclose()
 
