@@ -48,7 +48,7 @@ export async function draw(context, here) {
 }
 
 function one(id, context, changed) {
-  if (id.startsWith("detector:")) return { title: "Detector", body: h("p", "Not a rule but the detector ", h("a", { href: "#/shield/detectors" }, id.slice(9)), " says this.") };
+  if (id.startsWith("detector:")) return { title: "Detector", body: h("p", "Not a rule but the detector ", h("a", { href: "#/shield/detectors" }, id.split(":")[1]), " says this.") };
   const body = h("div.stack");
   const ask = async () => {
     const rule = await api.get(at("shield/rules", id), {}, context.signal);
