@@ -117,17 +117,11 @@ class RequestReader:
                 if connection.is_gone:
                     return None
                 raise HttpError(400, "invalid_request", "The connection ended within the head.")
-            self._check_deadline("The head did not arrive in time.")
             data += more
             self.is_head = data.startswith(b"HEAD ")
         self.is_head = head.method == "HEAD"
         self._unread = data[head.size_bytes :]
         return head
-
-    def _check_deadline(self, message: str) -> None:
-        """Refuse a request that drips in: the sweep ends only a peer that sends nothing at its tick."""
-        if self._state.sweep.now_seconds() >= self._connection.deadline_seconds:
-            raise HttpError(408, "request_timeout", message)
 
     async def read_body(self, head: Head, request: Request) -> bytes:
         """Return the whole body of the request that `head` begins.
@@ -197,7 +191,6 @@ class RequestReader:
             raise HttpError(408, "request_timeout", "The body did not arrive in time.") from None
         if not data:
             raise HttpError(400, "invalid_request", "The connection ended within the body.")
-        self._check_deadline("The body did not arrive in time.")
         self._held_bytes += len(data)
         state.held_bytes += len(data)
         if state.held_bytes > state.limits.held_bytes:

@@ -72,10 +72,8 @@ class Server:
                     listeners,
                     sweep,
                     take=self._take,
-                    retry_seconds=state.limits.sweep_seconds,
                     is_ahead=None if shares is None else partial(shares.is_ahead, index),
                 )
-                sweep.on_remove = self._note_room = acceptor.note_room
                 self._note_count(0)
                 acceptor.resume()
                 started()
@@ -128,7 +126,6 @@ class Server:
             await Session(connection, self._state, is_surplus=self._is_still_full if is_surplus else None).run(refusal)
         finally:
             self._note_count(-1)
-            self._note_room()
             if self._count == 0:
                 self._gone.set()
 

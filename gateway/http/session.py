@@ -222,7 +222,7 @@ class Session:
         If the socket were closed at once, what still arrives would be answered with a reset, which can overtake the
         answer. With TLS the peer cannot be told that nothing more comes, so the wait ends once it sends nothing.
         """
-        connection, limits, now_seconds = self._connection, self._state.limits, self._state.sweep.now_seconds
+        connection, limits = self._connection, self._state.limits
         if connection.has_ended or connection.is_gone:
             return
         silence_seconds = None if connection.end_writing() else _TLS_SILENCE_SECONDS
@@ -231,10 +231,10 @@ class Session:
         else:
             connection.is_idle = True  # nothing more is owed: a stop of the server need not wait
             most_seconds = self._linger_seconds()
-        connection.deadline_seconds = now_seconds() + most_seconds
+        connection.deadline_seconds = self._state.sweep.now_seconds() + most_seconds
         left_bytes = limits.linger_bytes
         with contextlib.suppress(DeadlinePassed):
-            while left_bytes > 0 and now_seconds() < connection.deadline_seconds:
+            while left_bytes > 0:
                 data = b""
                 with anyio.move_on_after(silence_seconds):
                     data = await connection.read()
