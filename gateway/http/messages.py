@@ -43,10 +43,10 @@ class Request:
     path: str
     query: str
     headers: Headers
-    body: bytes = field(repr=False)
-    peer: str
-    is_tls: bool
-    started_seconds: float
+    body: bytes = field(default=b"", repr=False)
+    peer: str = ""
+    is_tls: bool = False
+    started_seconds: float = 0.0
     call: Any = None
     arrived_seconds: float = float("inf")
     may_be_left: Callable[[], bool] | None = None

@@ -123,7 +123,7 @@ class RequestReader:
         self._unread = data[head.size_bytes :]
         return head
 
-    async def read_body(self, head: Head, request: Request) -> bytes:
+    async def read_body(self, head: Head) -> bytes:
         """Return the whole body of the request that `head` begins.
 
         Raises:
@@ -135,12 +135,12 @@ class RequestReader:
         if declared_bytes is not None and declared_bytes > limit_bytes:
             raise BodyTooLong(limit_bytes)
         if declared_bytes is not None and declared_bytes > state.limits.unchecked_bytes:
-            await self._check(request)
+            await self._check(head)
         if head.expects_continue and not self._unread:
             self._connection.write(CONTINUE)
         self._connection.deadline_seconds = state.sweep.now_seconds() + state.limits.body_seconds
         if declared_bytes is None:
-            return await self._read_chunks(limit_bytes, request)
+            return await self._read_chunks(limit_bytes, head)
         pieces, size_bytes = [self._unread], len(self._unread)
         while size_bytes < declared_bytes:
             pieces.append(await self._more())
@@ -149,17 +149,17 @@ class RequestReader:
         self._unread = data[declared_bytes:]
         return data[:declared_bytes]
 
-    async def _check(self, request: Request) -> None:
+    async def _check(self, head: Head) -> None:
         """Have the head of a request checked, so that unknown callers cannot fill the memory."""
         if self._state.check is None:
             return
         deadline_seconds, self._connection.deadline_seconds = self._connection.deadline_seconds, NEVER
-        response = await self._state.check(request)
+        response = await self._state.check(head)
         self._connection.deadline_seconds = deadline_seconds
         if response is not None:
             raise HeadRefused(response)
 
-    async def _read_chunks(self, limit_bytes: int, request: Request) -> bytes:
+    async def _read_chunks(self, limit_bytes: int, head: Head) -> bytes:
         limits = self._state.limits
         is_checked = False
         reader = ChunkReader(line_bytes=limits.chunk_line_bytes, trailer_bytes=limits.trailer_bytes)
@@ -179,7 +179,7 @@ class RequestReader:
                 return b"".join(pieces)
             if size_bytes > limits.unchecked_bytes and not is_checked:
                 is_checked = True
-                await self._check(request)
+                await self._check(head)
             data = await self._more()
 
     async def _more(self) -> bytes:

@@ -78,26 +78,17 @@ class Session:
     async def _serve(self, head: Head) -> bool:
         """Serve the request of this head; return whether another may follow."""
         connection, state = self._connection, self._state
-        request = Request(
-            head.method,
-            head.path,
-            head.query,
-            head.headers,
-            b"",
-            connection.peer,
-            connection.is_tls,
-            connection.arrived_seconds,
-            is_http10=head.is_http10,
-        )
+        head.peer, head.is_tls = connection.peer, connection.is_tls
+        head.started_seconds = connection.arrived_seconds
         if head.body_bytes != 0:
             try:
-                request.body = await self._reader.read_body(head, request)
+                head.body = await self._reader.read_body(head)
             except HttpError as error:
-                error.request = request
+                error.request = head
                 raise
-        request.arrived_seconds = connection.arrived_seconds
+        head.arrived_seconds = connection.arrived_seconds
         connection.deadline_seconds = NEVER
-        response = await self._handle(request)
+        response = await self._handle(head)
         is_last = head.is_last or state.is_stopping or (response.stream is not None and head.is_http10)
         await self._answer(response, is_last=is_last, is_http10=head.is_http10)
         self._reader.release()
