@@ -178,19 +178,16 @@ class Client:
                 share_seconds = (end_seconds - anyio.current_time()) / (len(addresses) - index)
                 with anyio.move_on_after(share_seconds):
                     try:
-                        return await self._dial(origin, address)
+                        if origin.is_tls and self._tls is None:
+                            self._tls = client_tls(self._ca_file)
+                        tls = self._tls if origin.is_tls else None
+                        return await dial(address, origin.port, self._sweep, tls=tls, server_name=origin.host)
                     except ssl.SSLError as error:
                         reason = "the certificate or the TLS handshake of the upstream is bad"
                         raise ConnectFailed(reason) from error  # other addresses: the same name
                     except OSError as error:
                         reason, cause = "the upstream cannot be reached", error
         raise ConnectFailed(reason) from cause
-
-    async def _dial(self, origin: _Origin, address: str) -> Connection:
-        if origin.is_tls and self._tls is None:
-            self._tls = client_tls(self._ca_file)
-        tls = self._tls if origin.is_tls else None
-        return await dial(address, origin.port, self._sweep, tls=tls, server_name=origin.host)
 
 
 def _take_idle(idle: list[Connection]) -> Connection | None:
