@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from email.utils import formatdate
 
 import anyio.lowlevel
 
@@ -20,8 +19,7 @@ class ServerState:
     """What all connections of one server share.
 
     is_stopping: answers end their connection. held_bytes: bodies that are arriving or being handled. endless: functions
-    that each end a stream which would last as long as its peer. sweep: given when the server begins to serve. date: of
-    the answers of this second.
+    that each end a stream which would last as long as its peer. sweep: given when the server begins to serve.
     """
 
     handle: Callable[[Request], Awaitable[Response]]
@@ -31,7 +29,6 @@ class ServerState:
     limits: Limits
     allowed_hosts: frozenset[str] | None
     sweep: Sweep = field(init=False)
-    date: str = ""
     is_stopping: bool = False
     held_bytes: int = 0
     endless: set[Callable[[], None]] = field(default_factory=set)
@@ -41,10 +38,6 @@ class ServerState:
         if self.is_stopping:
             return self.limits.drain_idle_seconds
         return self.limits.head_seconds if is_first else self.limits.idle_seconds
-
-    def tick(self) -> None:
-        """Set the date of the answers that follow."""
-        self.date = formatdate(usegmt=True)
 
     def stop(self) -> None:
         """Make every answer the last of its connection, and end the streams that have no end."""

@@ -65,7 +65,7 @@ class Server:
         on its way. What is left is cancelled.
         """
         state, shares, index = self._state, self._shares, self._index
-        state.sweep = sweep = Sweep(state.limits.sweep_seconds, state.tick)
+        state.sweep = sweep = Sweep(state.limits.sweep_seconds)
         try:
             async with anyio.create_task_group() as self._tasks:
                 acceptor = Acceptor(

@@ -133,11 +133,11 @@ class Session:
         self._is_long = stream is not None
         try:
             try:
-                raw = render(response, state.date, is_last=is_last, is_head=is_head, is_http10=is_http10)
+                raw = render(response, is_last=is_last, is_head=is_head, is_http10=is_http10)
             except ValueError as error:
                 state.sweep.report("an answer could not be sent", error)
                 response = state.refuse(HttpError(500, "internal_error", "The server could not answer."))
-                raw = render(response, state.date, is_last=is_last, is_head=is_head)
+                raw = render(response, is_last=is_last, is_head=is_head)
             self._is_long |= len(raw) > _SHORT_ANSWER_BYTES
             await self._send(raw)
             if response.stream is not None and not is_head:
@@ -204,7 +204,7 @@ class Session:
     async def _refuse(self, response: Response) -> None:
         """Answer with a refusal, the last of the connection."""
         self._reader.release()
-        self._connection.write(render(response, self._state.date, is_last=True, is_head=self._reader.is_head))
+        self._connection.write(render(response, is_last=True, is_head=self._reader.is_head))
         await self._linger()
 
     async def _linger(self) -> None:

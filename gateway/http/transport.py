@@ -190,16 +190,14 @@ def _wake(waiter: "asyncio.Future[None] | None") -> None:
 class Sweep:
     """The open connections of one server or client, and the one timer that ends those past their deadline.
 
-    on_tick: called at each sweep and at a first connection. The timer runs while a connection is open. buffer: where
-    each socket puts what it received, one after the other.
+    The timer runs while a connection is open. buffer: where each socket puts what it received, one after the other.
     """
 
-    def __init__(self, every_seconds: float, on_tick: Callable[[], None] | None = None) -> None:
+    def __init__(self, every_seconds: float) -> None:
         self.connections: set[Connection] = set()
         self.loop = asyncio.get_running_loop()
         self.buffer = memoryview(bytearray(_READ_AHEAD_BYTES))
         self._every_seconds = every_seconds
-        self._on_tick = on_tick
         self._timer: asyncio.TimerHandle | None = None
         self._emptied: asyncio.Future[None] | None = None
 
@@ -229,8 +227,6 @@ class Sweep:
         self.loop.call_exception_handler({"message": message, "exception": error})
 
     def _tick(self) -> None:
-        if self._on_tick is not None:
-            self._on_tick()
         now_seconds = self.now_seconds()
         for connection in [one for one in self.connections if one.deadline_seconds <= now_seconds]:
             connection.expire()
