@@ -61,8 +61,7 @@ class OpenAiDialect:
         for index, message in enumerate(messages):
             _walk_message(walk, message, f"messages[{index}]")
         walk.fields(prompt.body, "", but=("messages", *_TOOLS))
-        if prompt.offers_tools:
-            walk.fields({name: prompt.body[name] for name in _TOOLS if name in prompt.body}, "", LeafKind.TOOL)
+        walk.fields({name: prompt.body[name] for name in _TOOLS if name in prompt.body}, "", LeafKind.TOOL)
         return walk.leaves()
 
     def read_reply(self, body: object) -> Reply:
@@ -120,15 +119,12 @@ class OpenAiDialect:
 
     def masked_reply(self, reply: Reply, masks: Mapping[str, str]) -> Reply:
         """Return the reply with texts exchanged, and without the log probabilities of choices that were changed."""
-        choices = [masked_choice(choice, masks) for choice in _choices(reply)]
-        return self._with_choices(reply, choices, masks)
+        return self._with_choices(reply, [masked_choice(choice, masks) for choice in _choices(reply)], masks)
 
     def withheld(self, reply: Reply, choices: Collection[int], masks: Mapping[str, str]) -> Reply:
         """Return the reply with a notice in place of some choices, and texts exchanged outside of all choices."""
-        kept = [
-            withheld_choice(choice, index) if index in choices else choice
-            for index, choice in enumerate(_choices(reply))
-        ]
+        numbered = enumerate(_choices(reply))
+        kept = [withheld_choice(choice, index) if index in choices else choice for index, choice in numbered]
         return self._with_choices(reply, kept, masks)
 
     def has_many(self, prompt: Prompt) -> bool:

@@ -1149,21 +1149,6 @@ def test_who_has_an_eighth_more_than_another_is_ahead(others: int, own: int, is_
     assert shares.is_ahead(0) is is_ahead
 
 
-def test_who_takes_no_connection_again_and_again_has_no_say_until_it_does() -> None:
-    shares = Shares(3)
-    shares.note(0, 10)
-    shares.note(1, 10)
-    shares.note(2, 3)  # and it hangs
-    assert all(shares.is_ahead(0) for _ in range(50))
-    assert not any(shares.is_ahead(0) for _ in range(50))
-    shares.note(0, 12)
-    assert shares.is_ahead(0), "the other one is alive"
-    shares.note(1, 12)
-    assert not shares.is_ahead(0)
-    shares.note(2, 0)  # another has come to its place
-    assert shares.is_ahead(0)
-
-
 async def test_a_server_takes_what_the_others_do_not(serve: Serve) -> None:
     shares = Shares(2)  # nobody is at the other place
     async with serve(shares=shares) as house, AsyncExitStack() as stack:
