@@ -37,7 +37,7 @@ class RotateKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySummary:
-    """What every view of a key shows. No view holds the key itself, except that of a new key."""
+    """What is shown of a new key besides the key itself."""
 
     id: str
     name: str
@@ -50,16 +50,10 @@ class KeySummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyView(KeySummary):
+class KeyView(KeyRecord):
     """The record of a key and its present status."""
 
-    created_by: str
-    revoked_at: int | None
-    last_used_at: int | None
-    rotated_from: str | None
-    version: int
-    policy: str | None
-    models: tuple[str, ...]
+    status: Literal["active", "revoked", "expired"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +79,11 @@ class NewPolicy(WantedPolicy):
 
 
 def _view(gateway: Gateway, record: KeyRecord) -> KeyView:
-    return project(KeyView, record, status=record.status(gateway.clock.now_at()))
+    return project(KeyView, record, status=record.status_at(gateway.clock.now_at()))
 
 
 def _view_new(cls: type[CreatedKeyView], gateway: Gateway, made: CreatedKey) -> CreatedKeyView:
-    return project(cls, made.record, key=made.key, status=made.record.status(gateway.clock.now_at()))
+    return project(cls, made.record, key=made.key, status=made.record.status_at(gateway.clock.now_at()))
 
 
 _KEYS = Noun(
