@@ -64,6 +64,5 @@ DETECTOR_OPERATIONS = (
         "Have a detector judge a harmless text and an attack: `ok`, `said`, `latency_ms`, and `error` in plain words.",
         takes=ById,
         gives=DetectorTestResult,
-        call=lambda gateway, who, command, context: gateway.detectors.test(who, command.id, context),
     ),
 )

@@ -250,10 +250,9 @@ SHIELD_OPERATIONS = (
         body_setting="max_scan_body_bytes",
         fails=("conflict", "overloaded"),
     ),
-    row(
-        "shield.rules.replay",
-        "POST /api/shield/rules/replay",
-        Permission.SHIELD_MANAGE,
+    _RULES.row(
+        "replay",
+        "POST /replay",
         "Show what a draft `rule`, or leaving out the rule `without`, would change in seven days and the suite.",
         takes=ReplayRule,
         gives=Replay,
