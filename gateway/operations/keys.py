@@ -137,6 +137,5 @@ POLICY_OPERATIONS = (
         takes=ReplayPolicy,
         gives=Replay,
         call=lambda gateway, who, command, context: gateway.rule_trials.replay_policy(who, command),
-        fails=("conflict",),
     ),
 )

@@ -213,7 +213,6 @@ SHIELD_OPERATIONS = (
     _STORED.create(
         NewRule,
         "Store a rule of your own: `rule` with the fields of a rule file, an id `local:…`, and a `reason`.",
-        fails=("conflict",),
     ),
     _STORED.row(
         "edit",
@@ -245,7 +244,7 @@ SHIELD_OPERATIONS = (
         gives=TriedRule,
         call=lambda gateway, who, command, context: gateway.rule_trials.try_rule(command),
         body_setting="max_scan_body_bytes",
-        fails=("conflict", "overloaded"),
+        fails=("overloaded",),
     ),
     _RULES.row(
         "replay",
@@ -254,7 +253,6 @@ SHIELD_OPERATIONS = (
         takes=ReplayRule,
         gives=Replay,
         call=lambda gateway, who, command, context: gateway.rule_trials.replay_rule(who, command),
-        fails=("conflict",),
     ),
     _TESTS.row(
         "show",
