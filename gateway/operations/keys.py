@@ -36,8 +36,15 @@ class RotateKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeySummary:
-    """What is shown of a new key besides the key itself."""
+class KeyView(KeyRecord):
+    """The record of a key and its present status."""
+
+    status: Literal["active", "revoked", "expired"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedKeyView:
+    """A new key. Only this answer contains the key itself."""
 
     id: str
     name: str
@@ -47,19 +54,6 @@ class KeySummary:
     status: Literal["active", "revoked", "expired"]
     created_at: int
     expires_at: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyView(KeyRecord):
-    """The record of a key and its present status."""
-
-    status: Literal["active", "revoked", "expired"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatedKeyView(KeySummary):
-    """A new key. Only this answer contains the key itself."""
-
     key: str = field(repr=False)
 
 
