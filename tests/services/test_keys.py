@@ -65,7 +65,7 @@ async def test_a_new_key_is_shown_once_and_stored_as_its_hash(house: House, tmp_
     assert created.key.startswith(record.prefix)
     assert record.digest == hash_key(created.key)
     assert (record.name, record.scopes, record.rate_limit, record.created_by) == ("ci", (Scope.SHIELD_SCAN,), 60, "cli")
-    assert record.status(house.clock.now_at()) == "active"
+    assert record.status_at(house.clock.now_at()) == "active"
     await house.store.aclose()
     for content in contents(tmp_path):
         assert created.key.removeprefix("svc_").encode() not in content
@@ -157,7 +157,7 @@ async def test_a_key_is_revoked_once_with_its_event(house: House) -> None:
     record = (await house.keys.create(CLI, NEW, CONTEXT)).record
     before = house.store.generation.value()
     revoked = await house.keys.revoke(CLI, record.id, CONTEXT)
-    assert revoked.status(house.clock.now_at()) == "revoked"
+    assert revoked.status_at(house.clock.now_at()) == "revoked"
     assert house.store.generation.value() != before
     assert await house.actions() == ["api_key_revoked", "api_key_created"]
     with pytest.raises(Conflict, match="already"):
@@ -207,7 +207,7 @@ async def test_a_rotated_key_works_until_its_grace_is_over(house: House) -> None
     assert record.expires_at == house.clock.at + 90 * 86_400_000
     house.clock.at += 86_400_000 - 1
     assert await house.enter(old.key) == old.record.id
-    assert (await house.keys.show(old.record.id)).status(house.clock.at) == "active"
+    assert (await house.keys.show(old.record.id)).status_at(house.clock.at) == "active"
     house.clock.at += 1
     with pytest.raises(KeyRevoked):
         await house.enter(old.key)
