@@ -3,31 +3,18 @@
 import os
 import threading
 import time
-from typing import Protocol
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = tuple(a + b for a in _CROCKFORD for b in _CROCKFORD)
 _COUNTS = 1 << 30  # of the last six characters
 
 
-class Clock(Protocol):
-    """Tells the time. Code below the command line gets one, so that a test can set the time."""
+class Clock:
+    """The host's clocks. Code below the command line gets one, so that a test or a story can set the time.
 
-    def now_at(self) -> int:
-        """Return the wall clock in Unix milliseconds. It may jump."""
-        ...
-
-    def now_ns(self) -> int:
-        """Return the wall clock in Unix nanoseconds."""
-        ...
-
-    def monotonic_seconds(self) -> float:
-        """Return seconds that never go back, from an arbitrary start."""
-        ...
-
-
-class SystemClock:
-    """The host's clocks."""
+    now_ns: returns the wall clock in Unix nanoseconds. monotonic_seconds: returns seconds that never go back, from an
+    arbitrary start.
+    """
 
     def now_at(self) -> int:
         """Return the wall clock in Unix milliseconds. It may jump."""
@@ -37,20 +24,8 @@ class SystemClock:
     monotonic_seconds = staticmethod(time.monotonic)
 
 
-class Ids(Protocol):
-    """Unique ids and random bytes."""
-
-    def new(self, prefix: str) -> str:
-        """Return `prefix`, an underscore and a 26-character ULID that sorts by time."""
-        ...
-
-    def random_bytes(self, count: int) -> bytes:
-        """Return `count` bytes fit for secrets."""
-        ...
-
-
-class SystemIds:
-    """Monotonic ULIDs (github.com/ulid/spec) from a clock and the system's random source.
+class Ids:
+    """Unique ids and random bytes: monotonic ULIDs (github.com/ulid/spec) from a clock and the system's random source.
 
     Each millisecond begins at a random number. Further ids of the same millisecond, or after the clock went back, count
     on from the last one, so that the ids of one process always sort in the order in which it made them.

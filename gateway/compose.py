@@ -12,7 +12,7 @@ from anyio import to_thread
 
 from gateway import shield
 from gateway.app import Gateway, Lasting, Shared
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import Clock, Ids
 from gateway.errors import AuditUnavailable, Overloaded, SetupError
 from gateway.http.client import Client
 from gateway.log import Log
@@ -119,8 +119,8 @@ async def open_lasting(
     Raises:
         SetupError: the data folder, the database or the file of its password cannot be used.
     """
-    clock = SystemClock()
-    ids = SystemIds(clock)
+    clock = Clock()
+    ids = Ids(clock)
     identity = shared.database if shared else None
     with _naming_a_full_disk(settings.data_dir):
         if identity is None:

@@ -24,7 +24,7 @@ from gateway.cli.command import (
     past_time,
     with_gateway,
 )
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import Clock, Ids
 from gateway.domain.principals import local
 from gateway.errors import SetupError
 from gateway.schema import encode
@@ -92,7 +92,7 @@ def _restore(options: argparse.Namespace, console: Console) -> None:
         if config.has_server:
             folder = stack.enter_context(TemporaryDirectory(prefix=".restore_", dir=config.data_dir))
             path = f"{folder}/{compose.DATABASE}"
-        clock = SystemClock()
+        clock = Clock()
         restore = partial(
             backups.restore,
             local("cli"),
@@ -101,7 +101,7 @@ def _restore(options: argparse.Namespace, console: Console) -> None:
             force=options.force,
             revoke_newer=options.revoke_newer,
             clock=clock,
-            ids=SystemIds(clock),
+            ids=Ids(clock),
             log=make_log(config),
         )
         done = anyio.run(restore)
@@ -122,14 +122,14 @@ def _restore(options: argparse.Namespace, console: Console) -> None:
 def _copied(
     config: Settings, source: str, target: str, told: Callable[[str, int], None] = lambda name, rows: None
 ) -> Copied:
-    clock = SystemClock()
+    clock = Clock()
     copy = partial(
         copy_database,
         source,
         target,
         password_file=config.database_password_file,
         clock=clock,
-        ids=SystemIds(clock),
+        ids=Ids(clock),
         log=make_log(config),
         told=told,
     )
@@ -211,7 +211,7 @@ def _demo_data(options: argparse.Namespace, console: Console) -> None:
         raise SetupError(f"{config.data_dir} is in use: demo data goes into a fresh folder, name one with --data-dir")
     seed = strict_json.read_integer(options.seed, param="--seed", low=0, high=2**31)
     requests = strict_json.read_integer(options.requests, param="--requests", low=1, high=MOST_REQUESTS)
-    until_at = past_time(options.until, "--until") or SystemClock().now_at()
+    until_at = past_time(options.until, "--until") or Clock().now_at()
 
     async def work(gateway: Gateway) -> DemoReport:
         made = DemoData(store=gateway.store, shield=gateway.shield, seed=seed, until_at=until_at, requests=requests)

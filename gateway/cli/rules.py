@@ -22,7 +22,7 @@ from gateway.cli.command import (
     with_gateway,
 )
 from gateway.cli.gitleaks import import_rules
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.domain.principals import local
 from gateway.errors import SetupError
 from gateway.schema import encode
@@ -83,7 +83,7 @@ def _test(options: argparse.Namespace, console: Console) -> int:
     scanner = _shield(options, settings)
     path = Path(options.baseline) if options.baseline else Path(settings.data_dir, BASELINE)
     runs = _read_runs(path, is_named=bool(options.baseline))
-    clock = SystemClock()
+    clock = Clock()
     examples = run_examples(scanner)
     suite = None
     if not options.no_suite and not options.file and compose.has_database(settings):

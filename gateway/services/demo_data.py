@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 
+from gateway.clock import Clock, Ids
 from gateway.domain.agents import AgentSource
 from gateway.domain.alerts import AlertFilter, AlertSource, AlertStatus, WantedAlert
 from gateway.domain.budgets import MICRO, BudgetAction, BudgetScope, BudgetUnit, BudgetWindow
@@ -76,7 +77,7 @@ class DemoReport:
     audit_events: int
 
 
-class _StoryTime:
+class _StoryTime(Clock, Ids):
     """The clock and the ids of the story. `at` is Unix milliseconds and moves with the requests."""
 
     def __init__(self, at: int, seed: int) -> None:
