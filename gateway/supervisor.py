@@ -31,23 +31,23 @@ _STEADY_SECONDS = 10.0
 _NEVER = float("inf")
 
 
+@dataclass(frozen=True, slots=True)
 class Child:
     """A forked process's link to its supervisor.
 
     number: of its slot, from 0. is_replacement: it replaces a process that still serves, after a reload.
-    life: a descriptor that becomes readable once the supervisor is gone.
+    ready: the descriptor of its reports. life: a descriptor that becomes readable once the supervisor is gone.
     """
 
-    def __init__(self, number: int, is_replacement: bool, *, ready: int, life: int) -> None:
-        self.number = number
-        self.is_replacement = is_replacement
-        self.life = life
-        self._ready = ready
+    number: int
+    is_replacement: bool
+    ready: int
+    life: int
 
     def report_ready(self) -> None:
         """Tell the supervisor that this process is ready; later, that it still runs."""
         with suppress(OSError):  # the supervisor is gone, as `life` says too
-            os.write(self._ready, os.getpid().to_bytes(_PID_BYTES, "big"))
+            os.write(self.ready, os.getpid().to_bytes(_PID_BYTES, "big"))
 
 
 @dataclass(slots=True)
@@ -55,8 +55,8 @@ class _Process:
     """A child that has not been waited for.
 
     number: of its slot. generation: how many reloads came before it. is_ready: it has reported so. is_ending: it has
-    its SIGTERM, and may no longer receive another. kill_seconds: when the supervisor kills it. heartbeat_seconds: when
-    it last reported, or was started.
+    its SIGTERM, and may no longer receive another. kill_seconds: when the supervisor kills it, unless it reports
+    or ends before.
     """
 
     pid: int
@@ -66,7 +66,6 @@ class _Process:
     is_ready: bool = False
     is_ending: bool = False
     kill_seconds: float = _NEVER
-    heartbeat_seconds: float = _NEVER
 
     def send(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)  # ours until we have waited for it, so never another's
@@ -120,6 +119,7 @@ class Supervisor:
         if isinstance(process, Child):
             return process
         if is_last:
+            process.is_ending = True
             process.kill_seconds = self._clock.monotonic_seconds() + self._stop_seconds
         self._processes = [process]
         while (code := process.ended()) is None:
@@ -155,7 +155,6 @@ class Supervisor:
                 self._is_to_reload = False
                 self._generation += reload()
             self._reap(stopping)
-            self._kill_hung()
             self._kill_late()
         return self._result
 
@@ -182,7 +181,7 @@ class Supervisor:
                 if isinstance(process, Child):
                     return process
                 if self._is_up:  # the first workers may wait for a slow disk, and replace nobody
-                    process.heartbeat_seconds = process.started_seconds
+                    process.kill_seconds = process.started_seconds + self._hung_seconds
                 self._processes.append(process)
         return None
 
@@ -211,7 +210,6 @@ class Supervisor:
         """Wait for a signal or a report of a child, or until something is due."""
         times = [process.kill_seconds for process in self._processes]
         times += [slot.due_seconds for slot in self._slots if self._wants(slot)]
-        times += [one.heartbeat_seconds + self._hung_seconds for one in self._processes if not one.is_ending]
         due_seconds = min(times, default=_NEVER)
         wait_seconds = None if due_seconds == _NEVER else max(0.0, due_seconds - self._clock.monotonic_seconds())
         select.select([self._receiver.descriptor, self._ready[0]], [], [], wait_seconds)
@@ -227,13 +225,14 @@ class Supervisor:
         reports = drain(self._ready[0])
         pids = {int.from_bytes(reports[at : at + _PID_BYTES], "big") for at in range(0, len(reports), _PID_BYTES)}
         for process in self._processes:
-            if process.pid in pids:
-                process.heartbeat_seconds = self._clock.monotonic_seconds()
-                if not process.is_ready and not process.is_ending:
-                    for before in self._staying(process.number):
-                        if before is not process:
-                            self._end(before)
+            if process.pid not in pids or process.is_ending:
+                continue
+            if not process.is_ready:
                 process.is_ready = True
+                for before in self._staying(process.number):
+                    if before is not process:
+                        self._end(before)
+            process.kill_seconds = self._clock.monotonic_seconds() + self._hung_seconds
 
     def _end(self, process: _Process) -> None:
         process.is_ending = True
@@ -248,27 +247,23 @@ class Supervisor:
                 if not process.is_ending:
                     self._end(process)
 
-    def _kill_hung(self) -> None:
-        """Kill the workers without a heartbeat: they hold connections that nobody answers, or never get ready."""
+    def _kill_late(self) -> None:
+        """Kill the workers without a heartbeat and those that take too long to end.
+
+        A silent worker holds connections that nobody answers, or never gets ready.
+        """
         now_seconds = self._clock.monotonic_seconds()
         # When the whole host stood still, they had no chance to report.
         stood_still = now_seconds - self._checked_seconds > 1.5 * self._hung_seconds
         self._checked_seconds = now_seconds
         for process in self._processes:
-            if stood_still:
-                process.heartbeat_seconds = now_seconds
-            elif not process.is_ending and process.heartbeat_seconds + self._hung_seconds <= now_seconds:
-                process.heartbeat_seconds = _NEVER
-                process.send(signal.SIGKILL)
-                self._log.error("worker_killed", pid=process.pid, reason="it was silent for too long")
-
-    def _kill_late(self) -> None:
-        now_seconds = self._clock.monotonic_seconds()
-        for process in self._processes:
-            if process.kill_seconds <= now_seconds:
+            if stood_still and not process.is_ending and process.kill_seconds < _NEVER:
+                process.kill_seconds = now_seconds + self._hung_seconds
+            elif process.kill_seconds <= now_seconds:
                 process.kill_seconds = _NEVER
                 process.send(signal.SIGKILL)
-                self._log.error("worker_killed", pid=process.pid, reason="it did not end in time")
+                reason = "it did not end in time" if process.is_ending else "it was silent for too long"
+                self._log.error("worker_killed", pid=process.pid, reason=reason)
 
     def _reap(self, stopping: Callable[[], None]) -> None:
         for process in list(self._processes):
