@@ -147,6 +147,7 @@ class Lasting(Core):
         self.spending = Spending(self, alerts=alerts)
         self.budgets = Budgets(self, spending=self.spending)
         self.risk_acceptances = RiskAcceptances(self)
+        self.local_rules = LocalRules(self, rules=None)
         self.circuits = Circuits(self, alerts=alerts, log=log)
         self.detector_circuits = Circuits(self, alerts=alerts, log=log, source=AlertSource.DETECTOR)
 
