@@ -10,7 +10,7 @@ from entrance import open_entrance
 from fake_clock import FakeClock
 
 from gateway.auth.keyhash import hash_key
-from gateway.clock import SystemIds
+from gateway.clock import Ids
 from gateway.domain.audit import AuditFilter
 from gateway.domain.keys import ChangedKey, NewKey
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope, local
@@ -34,7 +34,7 @@ CLERK = Principal("user", "usr_1", "clerk", frozenset({Scope.SHIELD_SCAN}), froz
 class House:
     def __init__(self, store: Store, clock: FakeClock) -> None:
         self.clock = clock
-        core = Core(store, clock, SystemIds(clock))
+        core = Core(store, clock, Ids(clock))
         self.store = store
         self.audit = core.audit
         self.keys = Keys(core)
@@ -54,7 +54,7 @@ def contents(folder: Path) -> list[bytes]:
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
     clock = FakeClock(seconds=None)
-    store = await open_store(tmp_path / "gateway.db", clock=clock, ids=SystemIds(clock), log=Log(io.StringIO(), clock))
+    store = await open_store(tmp_path / "gateway.db", clock=clock, ids=Ids(clock), log=Log(io.StringIO(), clock))
     yield House(store, clock)
     await store.aclose()
 
