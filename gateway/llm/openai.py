@@ -70,21 +70,10 @@ class OpenAiDialect:
         Raises:
             UpstreamUnavailable: it is no completion.
         """
-        choices = body.get("choices") if isinstance(body, dict) else None
-        if not isinstance(body, dict) or not isinstance(choices, list) or not choices:
-            raise _no_completion()
-        for choice in choices:
-            message = choice.get("message") if isinstance(choice, dict) else None
-            if (
-                not isinstance(message, dict)
-                or type(message.get("content")) not in _SAID
-                or type(message.get("tool_calls")) not in _CALLS
-                or type(choice.get("finish_reason")) not in _WORD
-            ):
-                raise _no_completion()
-        usage = body.get("usage")
-        if usage is not None and not isinstance(usage, dict):
-            raise _no_completion()
+        choices, usage = (body.get("choices"), body.get("usage")) if isinstance(body, dict) else (None, None)
+        is_whole = isinstance(choices, list) and choices and all(map(_is_choice, choices))
+        if not isinstance(body, dict) or not is_whole or not isinstance(usage, dict | None):
+            raise UpstreamUnavailable("The model gateway answered something that is no chat completion.")
         return Reply(body, (), *counted(usage or {}))
 
     def reply_leaves(self, reply: Reply) -> ReplyLeaves:
@@ -161,8 +150,15 @@ def _has_message(choice: object) -> bool:
     return isinstance(choice, dict) and "message" in choice
 
 
-def _no_completion() -> UpstreamUnavailable:
-    return UpstreamUnavailable("The model gateway answered something that is no chat completion.")
+def _is_choice(choice: object) -> bool:
+    message = choice.get("message") if isinstance(choice, dict) else None
+    return (
+        isinstance(choice, dict)
+        and isinstance(message, dict)
+        and type(message.get("content")) in _SAID
+        and type(message.get("tool_calls")) in _CALLS
+        and type(choice.get("finish_reason")) in _WORD
+    )
 
 
 def _walk_choice(walk: Walk, choice: Mapping[str, object], place: str) -> None:
