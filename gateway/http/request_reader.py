@@ -82,7 +82,10 @@ class RequestReader:
             try:
                 data = await connection.read()
             except DeadlinePassed:
-                return None
+                if not connection.unread:
+                    return None
+                connection.deadline_seconds = NEVER  # it is idle no more, and nobody has closed it yet
+                data = await connection.read()
             finally:
                 connection.is_idle = False
             if has_waited:

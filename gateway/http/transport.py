@@ -113,7 +113,7 @@ class Connection(_Events):
         """Wait for bytes and return all that have arrived; b"" once the peer has sent its last.
 
         Raises:
-            DeadlinePassed: nothing came in time: what came late is dropped. The connection is still open for an answer.
+            DeadlinePassed: nothing came in time; what came late is `unread`. The connection is still open for an answer.
         """
         if not self.unread and not self.has_ended:
             self._read_waiter = self._sweep.loop.create_future()
@@ -121,10 +121,10 @@ class Connection(_Events):
                 await self._read_waiter
             finally:
                 self._read_waiter = None
-        data, self.unread = self.unread, b""
         # The sweep sees only a peer that sends nothing at its tick; one that sends just then is late as well.
-        if (data or not self.has_ended) and time.monotonic() >= self.deadline_seconds:
+        if (self.unread or not self.has_ended) and time.monotonic() >= self.deadline_seconds:
             raise DeadlinePassed
+        data, self.unread = self.unread, b""
         if self._is_paused and not self.is_gone:
             self._is_paused = False
             self._transport.resume_reading()

@@ -669,6 +669,13 @@ async def test_a_head_that_arrives_byte_by_byte_gets_no_more_time(serve: Serve) 
                     assert not await wire.answer(), "answered"
 
 
+async def test_a_request_after_the_idle_time_is_answered_as_long_as_the_connection_is_open(serve: Serve) -> None:
+    async with serve(idle_seconds=0.05, sweep_seconds=30) as house, house.wire() as wire:
+        for _ in range(2):
+            assert (await wire.ask(GET)).status == 200
+            await anyio.sleep(0.2)
+
+
 @pytest.mark.parametrize("changed", [{"head_seconds": 0.05}, {"idle_seconds": 0.05}])
 async def test_an_idle_connection_is_closed_without_a_word(serve: Serve, changed: dict[str, float]) -> None:
     async with serve(**changed) as house, house.wire() as wire:
