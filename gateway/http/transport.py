@@ -113,7 +113,7 @@ class Connection(_Events):
         """Wait for bytes and return all that have arrived; b"" once the peer has sent its last.
 
         Raises:
-            DeadlinePassed: nothing came in time; what came late is `unread`. The connection is still open for an answer.
+            DeadlinePassed: nothing came in time; what came late is `unread`. It is still open for an answer.
         """
         if not self.unread and not self.has_ended:
             self._read_waiter = self._sweep.loop.create_future()
