@@ -15,6 +15,7 @@ Now = Callable[[], int]
 Read = Callable[[object, int | None], object]
 Write = Callable[[Any], object]
 JsonSchema = dict[str, object]
+_NULL: JsonSchema = {"type": "null"}
 
 WRITTEN_TIME_PATTERN = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"
 NAME_CHARS = 64
@@ -64,7 +65,7 @@ def read_part(read: Read, value: object, now_at: int | None, step: str | int) ->
 
 
 def _leaf(name: str, phrase: str, *wanted: type) -> Kind:
-    """Text, truth value, number or nothing. By exact type, since True is an int to Python. name: JSON Schema's."""
+    """Text, truth value or number. By exact type, since True is an int to Python. name: JSON Schema's."""
 
     def read(value: object, now_at: int | None) -> object:
         if type(value) not in wanted:
@@ -112,34 +113,22 @@ def choice(values: Mapping[object, object], write: Write) -> Kind:
     return Kind(read, write, schema, schema)
 
 
-def union(kinds: list[Kind], write_any: Write) -> Kind:
-    """The first type that reads the value. write_any: for a union of more than one type and None."""
-    some = [kind for kind in kinds if kind.takes != {"type": "null"}]
-    has_null = len(some) < len(kinds)
+def optional(kind: Kind) -> Kind:
+    """A value of the kind, or nothing."""
 
     def read(value: object, now_at: int | None) -> object:
-        if value is None and has_null:
-            return None
-        reason, path = "fits none of its types", ""
-        for kind in some:
-            try:
-                return kind.read(value, now_at)
-            except Bad as bad:
-                reason, path = bad.reason, bad.path
-        raise Bad(reason, path)
+        return None if value is None else kind.read(value, now_at)
 
-    def write_optional(value: object) -> object:
-        return None if value is None else some[0].write(value)
+    def write(value: object) -> object:
+        return None if value is None else kind.write(value)
 
-    takes: JsonSchema = {"anyOf": [kind.takes for kind in kinds]}
-    gives: JsonSchema = {"anyOf": [kind.gives for kind in kinds]}
-    return Kind(read, write_optional if len(some) == 1 else write_any, takes, gives)
+    return Kind(read, write, {"anyOf": [kind.takes, _NULL]}, {"anyOf": [kind.gives, _NULL]})
 
 
 def or_default(kind: Kind, default: Callable[[], object]) -> Kind:
     """Accept null for a field that may be left out: both give the field its default."""
     is_any = not {"type", "anyOf", "enum", "const"} & kind.takes.keys()
-    if is_any or {"type": "null"} in cast("list[object]", kind.takes.get("anyOf", [])):
+    if is_any or _NULL in cast("list[object]", kind.takes.get("anyOf", [])):
         return kind
 
     def read(value: object, now_at: int | None) -> object:
@@ -147,7 +136,7 @@ def or_default(kind: Kind, default: Callable[[], object]) -> Kind:
 
     schema = {name: value for name, value in kind.takes.items() if name != "description"}
     about = {"description": kind.takes["description"]} if "description" in kind.takes else {}
-    takes: JsonSchema = {"anyOf": [schema, {"type": "null"}]} | about
+    takes: JsonSchema = {"anyOf": [schema, _NULL]} | about
     return dataclasses.replace(kind, read=read, takes=takes)
 
 
@@ -167,19 +156,23 @@ def sequence(origin: type, item: Kind) -> Kind:
     return Kind(read, write, {"type": "array", "items": item.takes}, {"type": "array", "items": item.gives})
 
 
-def mapping(item: Kind) -> Kind:
-    """dict[str, X] or Mapping[str, X]."""
+def mapping(name: Kind, item: Kind) -> Kind:
+    """dict[str, X] or Mapping[str, X]. name: of the names."""
 
     def read(value: object, now_at: int | None) -> object:
         if not isinstance(value, dict):
             raise Bad("must be an object")
-        return {name: read_part(item.read, one, now_at, name) for name, one in value.items()}
+        for key in value:
+            read_part(name.read, key, now_at, key)
+        return {key: read_part(item.read, one, now_at, key) for key, one in value.items()}
 
     def write(value: Mapping[str, object]) -> object:
-        return {name: item.write(one) for name, one in value.items()}
+        return {key: item.write(one) for key, one in value.items()}
 
+    forms = {key: one for key, one in name.takes.items() if key != "type"}
+    names: JsonSchema = {"propertyNames": forms} if forms else {}
     takes: JsonSchema = {"type": "object", "additionalProperties": item.takes}
-    return Kind(read, write, takes, {"type": "object", "additionalProperties": item.gives})
+    return Kind(read, write, takes | names, {"type": "object", "additionalProperties": item.gives} | names)
 
 
 _INT64: JsonSchema = {"type": "integer", "minimum": INT64_LOW, "maximum": INT64_HIGH}
@@ -188,7 +181,6 @@ LEAVES: Mapping[object, Kind] = {
     bool: _leaf("boolean", "true or false", bool),
     int: Kind(_read_whole, as_is, _INT64, {"type": "integer"}),
     float: _leaf("number", "a number", float, int),
-    type(None): _leaf("null", "null", type(None)),
     object: Kind(lambda value, now_at: value, as_is, {}, {}),
     Any: Kind(lambda value, now_at: value, as_is, {}, {}),
 }

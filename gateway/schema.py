@@ -28,11 +28,11 @@ from gateway.codecs import (
     as_is,
     choice,
     mapping,
+    optional,
     or_default,
     read_part,
     sequence,
     time,
-    union,
 )
 from gateway.codecs import JsonSchema as JsonSchema
 from gateway.errors import InvalidRequest
@@ -51,7 +51,6 @@ class Bounds:
     words: the only allowed texts.
     pattern: the form of the whole text, with ``^`` and ``$``, in what Python and ECMA-262 both read; `says`, in words.
     promise: a pattern for the input schema alone: a form that is always accepted, if the description allows more.
-    names: bounds of the names in an object.
     """
 
     low: int | None = None
@@ -60,7 +59,6 @@ class Bounds:
     words: tuple[str, ...] = ()
     promise: str | None = None
     says: str | None = None
-    names: "Bounds | None" = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -119,12 +117,6 @@ def json_schema(cls: type, *, written: bool = False) -> JsonSchema:
     return kind.gives if written else kind.takes
 
 
-def _write_anything(value: object) -> object:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return encode(value)
-    return value.value if isinstance(value, Enum) else value
-
-
 def _annotated(hint: Any, marks: tuple[object, ...], *, is_time: bool) -> Kind:
     by_time = next((mark for mark in marks if isinstance(mark, ByTime)), None)
     kind = _kind(hint if by_time is None else str, is_time=is_time)
@@ -160,11 +152,8 @@ def _bounds_schema(takes: JsonSchema, bounds: Bounds) -> JsonSchema:
         "array": ("minItems", "maxItems"),
         "object": ("minProperties", "maxProperties"),
     }.get(str(takes.get("type")), ("minimum", "maximum"))
-    extra: JsonSchema = {low: bounds.low, high: bounds.high, "pattern": bounds.pattern}
-    extra |= {
-        "enum": list(bounds.words) or None,
-        "propertyNames": bounds.names and _bounds_schema(LEAVES[str].takes, bounds.names),
-    }
+    words = list(bounds.words) or None
+    extra: JsonSchema = {low: bounds.low, high: bounds.high, "pattern": bounds.pattern, "enum": words}
     return {name: value for name, value in extra.items() if value is not None}
 
 
@@ -176,7 +165,6 @@ def _bounded(kind: Kind, bounds: Bounds) -> Read:
     low, high = (-inf if bounds.low is None else bounds.low), (inf if bounds.high is None else bounds.high)
     form = None if bounds.pattern is None else re.compile(bounds.pattern.removeprefix("^").removesuffix("$"))
     words = ", ".join(bounds.words)
-    read_name = _bounded(LEAVES[str], bounds.names) if bounds.names else inner
     span = f"at most {bounds.high}" if bounds.low is None else f"{bounds.low} to {bounds.high}"
     reason = f"must be {f'at least {bounds.low}' if bounds.high is None else span}{unit or ''}"
 
@@ -188,8 +176,6 @@ def _bounded(kind: Kind, bounds: Bounds) -> Read:
             raise Bad(f"must be one of {words}")
         if form is not None and (form.fullmatch(result) is None or _HALF_PAIR.search(result)):
             raise Bad(bounds.says or f"must have the form {bounds.pattern}")
-        for name in result if bounds.names else ():
-            read_part(read_name, name, now_at, name)
         return result
 
     return read
@@ -249,14 +235,14 @@ def _kind(hint: Any, *, is_time: bool = False) -> Kind:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _annotated(arguments[0], arguments[1:], is_time=is_time)
-    if origin in (Union, types.UnionType):
-        return union([_kind(argument, is_time=is_time) for argument in arguments], _write_anything)
+    if origin in (Union, types.UnionType) and arguments[1:] == (type(None),):
+        return optional(_kind(arguments[0], is_time=is_time))
     if origin is Literal:
         return choice({value: value for value in arguments}, as_is)
     if origin in (tuple, list, frozenset):
         return sequence(origin, _kind(arguments[0]))
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return mapping(_kind(arguments[1]))
+        return mapping(_kind(arguments[0]), _kind(arguments[1]))
     if isinstance(hint, type) and issubclass(hint, Enum):
         return choice({member.value: member for member in hint}, attrgetter("value"))
     if dataclasses.is_dataclass(hint):

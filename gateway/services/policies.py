@@ -26,7 +26,7 @@ from gateway.store.authority import AuthorityTransaction
 _NO_POLICY = "The policy of this API key does not exist, so the key is refused. Give the key another policy."
 
 Score = Annotated[int, Bounds(1, HIGHEST_SCORE)]
-Actions = Annotated[Mapping[str, Action], Bounds(names=Bounds(words=CATEGORIES))]
+Actions = Mapping[Annotated[str, Bounds(words=CATEGORIES)], Action]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,8 +59,8 @@ Models = Annotated[tuple[Model, ...], Bounds(1, MAX_MODELS), "Names or globs of 
 Timeout = Annotated[float, Bounds(1, MAX_TIMEOUT_SECONDS), "Longest wait for a whole answer; 600 if left out."]
 Retries = Annotated[int, Bounds(0, MAX_RETRIES), "How often a request is sent again before the next provider is tried."]
 ModelPrices = Annotated[
-    dict[str, ModelPrice],
-    Bounds(0, MAX_MODELS, names=glob(MAX_MODEL_CHARS)),
+    dict[Model, ModelPrice],
+    Bounds(0, MAX_MODELS),
     "Dollars for a million tokens by glob of the model, before the table of list prices.",
 ]
 Private = Annotated[bool, "Whether it may be at a private or loopback address."]
