@@ -125,19 +125,13 @@ def optional(kind: Kind) -> Kind:
     return Kind(read, write, {"anyOf": [kind.takes, _NULL]}, {"anyOf": [kind.gives, _NULL]})
 
 
-def or_default(kind: Kind, default: Callable[[], object]) -> Kind:
-    """Accept null for a field that may be left out: both give the field its default."""
-    is_any = not {"type", "anyOf", "enum", "const"} & kind.takes.keys()
-    if is_any or _NULL in cast("list[object]", kind.takes.get("anyOf", [])):
-        return kind
-
-    def read(value: object, now_at: int | None) -> object:
-        return default() if value is None else kind.read(value, now_at)
-
-    schema = {name: value for name, value in kind.takes.items() if name != "description"}
-    about = {"description": kind.takes["description"]} if "description" in kind.takes else {}
-    takes: JsonSchema = {"anyOf": [schema, _NULL]} | about
-    return dataclasses.replace(kind, read=read, takes=takes)
+def or_null(takes: JsonSchema) -> JsonSchema:
+    """Return a schema that takes null as well. A description stays outside."""
+    is_any = not {"type", "anyOf", "enum", "const"} & takes.keys()
+    if is_any or _NULL in cast("list[object]", takes.get("anyOf", [])):
+        return takes
+    about = {name: value for name, value in takes.items() if name == "description"}
+    return {"anyOf": [{name: value for name, value in takes.items() if name not in about}, _NULL]} | about
 
 
 def sequence(origin: type, item: Kind) -> Kind:

@@ -29,8 +29,7 @@ from gateway.codecs import (
     choice,
     mapping,
     optional,
-    or_default,
-    read_part,
+    or_null,
     sequence,
     time,
 )
@@ -188,7 +187,7 @@ def _fields(cls: Any) -> dict[str, tuple[dataclasses.Field[Any], Kind]]:
         raise TypeError(f"{cls!r} is no dataclass")
     hints = get_type_hints(cls, include_extras=True)
     return {
-        str(name): (field, _of_field(field, _kind(hints[field.name], is_time=field.name.endswith("_at"))))
+        str(name): (field, _kind(hints[field.name], is_time=field.name.endswith("_at")))
         for field in dataclasses.fields(cls)
         if (name := field.metadata.get("json_name", field.name)) is not None
     }
@@ -200,7 +199,8 @@ def _record(cls: Any) -> Kind:
     missing = dataclasses.MISSING
     required = [name for name, (field, _) in rows.items() if field.default is field.default_factory is missing]
     closed: JsonSchema = {"type": "object", "additionalProperties": False}
-    takes = closed | {"properties": {name: kind.takes for name, (_, kind) in rows.items()}, "required": required}
+    forms = {name: kind.takes if name in required else or_null(kind.takes) for name, (_, kind) in rows.items()}
+    takes = closed | {"properties": forms, "required": required}
     gives = closed | {"properties": {name: kind.gives for name, (_, kind) in rows.items()}, "required": list(rows)}
     known = ", ".join(rows) or "none"
 
@@ -212,7 +212,11 @@ def _record(cls: Any) -> Kind:
             if name not in rows:
                 raise Bad(f"is not a field here; the fields are: {known}").under(name)
             field, kind = rows[name]
-            arguments[field.name] = read_part(kind.read, item, now_at, name)
+            try:
+                arguments[field.name] = kind.read(item, now_at)
+            except Bad as bad:
+                if item is not None or name in required:  # else null says the same as leaving it out
+                    raise bad.under(name) from None
         for name in required:
             if name not in value:
                 raise Bad("is missing", name)
@@ -222,13 +226,6 @@ def _record(cls: Any) -> Kind:
         return {name: kind.write(getattr(record, field.name)) for name, (field, kind) in rows.items()}
 
     return Kind(read, write, takes, gives)
-
-
-def _of_field(field: dataclasses.Field[Any], kind: Kind) -> Kind:
-    """Let a field that may be left out be null as well."""
-    if field.default_factory is not dataclasses.MISSING:
-        return or_default(kind, field.default_factory)
-    return kind if field.default is dataclasses.MISSING else or_default(kind, lambda: field.default)
 
 
 def _kind(hint: Any, *, is_time: bool = False) -> Kind:
