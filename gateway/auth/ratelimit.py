@@ -1,9 +1,7 @@
 """The answers of a rate window of 60 seconds. `store/rate_windows.py` and `rate_grants.py` hold the windows."""
 
 import math
-from typing import Protocol
 
-from gateway.clock import Clock
 from gateway.errors import RateLimited
 from gateway.records import record
 
@@ -23,17 +21,6 @@ class Admission:
     remaining: int
     reset_seconds: int
     retry_after_seconds: int
-
-
-class Limiter(Protocol):
-    """The windows of all keys, wherever they are kept."""
-
-    async def count(self, key_id: str, limit: int, clock: Clock) -> Admission:
-        """Admit a call of `key_id` or not: never more than `limit` in any 60 seconds.
-
-        Raises:
-            StoreUnavailable: it could not be counted.
-        """
 
 
 class RateExceeded(RateLimited):

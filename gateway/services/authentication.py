@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from gateway.auth.keyhash import hash_key, prefix_of
-from gateway.auth.ratelimit import Admission, Limiter, RateExceeded
+from gateway.auth.ratelimit import Admission, RateExceeded
 from gateway.domain.keys import MAX_RATE_LIMIT, KeyRecord
 from gateway.domain.policies import DEFAULT_SHIELD_POLICY
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
@@ -29,6 +29,8 @@ from gateway.services.policies import Policies
 from gateway.services.refusals import Refusals
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.store.followed_authority import Authority
+from gateway.store.rate_grants import RateGrants
+from gateway.store.rate_windows import RateWindows
 
 _RECHECK_SECONDS = 1.0
 _RECORD_USE_MS = 60_000
@@ -48,7 +50,7 @@ class _CachedKey:
 class Authentication(Service):
     """Authenticates callers."""
 
-    limiter: Limiter
+    limiter: RateWindows | RateGrants
     refusals: Refusals
     access: AccessGuard
     policies: Policies
