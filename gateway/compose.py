@@ -43,23 +43,21 @@ def has_database(settings: Settings) -> bool:
     return settings.data_dir != ":memory:" and os.path.exists(database_path(settings))
 
 
-def load_shield(path: str | None, extra: Sequence[str] = ()) -> Shield:
+def load_shield(path: str | None, extra: Sequence[str] = (), *, is_ready: bool = False) -> Shield:
     """Load the rules of a file, or the built-in ones, and the local rules of the extra files and folders.
+
+    is_ready: make them ready to scan as well.
 
     Raises:
         SetupError: the rule file is bad; names the rule, the field and the reason.
     """
     try:
-        return shield.load(path, extra)
+        scanner = shield.load(path, extra)
     except shield.RuleError as error:
         why = error if error.rule or error.field else error.reason
         raise SetupError(f"The rules cannot be used: {why}") from error
-
-
-def ready_shield(path: str | None, extra: Sequence[str] = ()) -> Shield:
-    """Do what `load_shield` does, and make the rules ready to scan."""
-    scanner = load_shield(path, extra)
-    scanner.ready()
+    if is_ready:
+        scanner.ready()
     return scanner
 
 
@@ -81,7 +79,8 @@ def reload(gateway: Gateway, settings: Settings) -> Gateway:
         SetupError: the rules cannot be used; the old gateway goes on.
     """
     settings = keep_lasting(gateway.settings, settings, gateway.log)
-    new = Gateway(settings, ready_shield(settings.rules, settings.rules_extra), gateway.lasting, gateway.client)
+    scanner = load_shield(settings.rules, settings.rules_extra, is_ready=True)
+    new = Gateway(settings, scanner, gateway.lasting, gateway.client)
     new.rules.load()
     return new
 

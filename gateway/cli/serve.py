@@ -254,7 +254,7 @@ class Group:
     def __init__(self, site: Site) -> None:
         self.site = site
         self.shared = Shared(
-            shield=compose.ready_shield(site.config.rules, site.config.rules_extra),
+            shield=compose.load_shield(site.config.rules, site.config.rules_extra, is_ready=True),
             limiter=rate_windows.RateWindows(),
             # A reload replaces the workers one by one, so there may be twice as many.
             board=metric_board.MetricBoard(2 * site.config.workers + 1),
@@ -265,7 +265,7 @@ class Group:
         """Read settings and rules again. Return whether they are valid, so that new workers may take over with them."""
         try:
             config = load_settings(self.site.options)
-            scanner = compose.ready_shield(config.rules, config.rules_extra)
+            scanner = compose.load_shield(config.rules, config.rules_extra, is_ready=True)
         except GatewayError as error:
             self.site.log.error("reload_refused", reason=error.message)
             return False

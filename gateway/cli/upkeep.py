@@ -56,12 +56,12 @@ _MARKS = {CheckStatus.PASS: "ok", CheckStatus.WARN: "WARN", CheckStatus.FAIL: "F
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of `doctor`. fix: what to do if it is not good, else empty."""
+    """One line of `doctor`. fix: what to do if it is not good."""
 
-    name: str
+    check: str
     good: bool
     what: str
-    fix: str = ""
+    fix: str | None = None
 
 
 @command("version", "Show the version and the identity of this copy.", "--json", has_json=True)
@@ -92,12 +92,10 @@ def _doctor(options: argparse.Namespace, console: Console) -> int:
         _check_clock(),
     ]
     if options.json:
-        console.print_json(
-            [{"check": one.name, "good": one.good, "what": one.what, "fix": one.fix or None} for one in findings]
-        )
+        console.print_json([encode(one) for one in findings])
     else:
         for one in findings:
-            console.print(f"{'ok  ' if one.good else 'FIX '} {one.name}: {one.what}")
+            console.print(f"{'ok  ' if one.good else 'FIX '} {one.check}: {one.what}")
             if not one.good:
                 console.print(f"     {one.fix}")
     return OK if all(one.good for one in findings) else FOUND

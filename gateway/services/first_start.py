@@ -73,7 +73,7 @@ class FirstStart(Service):
             password_hash = passwords.hash_password(_read_password(password_file), salt)
         else:
             password = passwords.make_password(self.ids.random_bytes(keyhash.KEY_RANDOM_BYTES))
-            password_hash = passwords.hash_random_password(password, salt)
+            password_hash = passwords.hash_password(password, salt, is_random=True)
 
         def work(tx: AuthorityTransaction) -> FirstCredentials | None:
             if self.store.users.count_active(tx, Role.ADMIN):

@@ -12,7 +12,7 @@ import pytest
 from fake_clock import FakeClock
 from seeding import seed
 
-from gateway.auth.passwords import hash_password, hash_random_password, make_password
+from gateway.auth.passwords import hash_password, make_password
 from gateway.auth.sessions import hash_token
 from gateway.clock import Ids
 from gateway.domain.audit import AuditEvent, AuditFilter
@@ -431,7 +431,7 @@ async def test_the_first_password_is_checked_as_slowly_as_any_other(monkeypatch:
     passwords = Passwords(ids=Ids(FakeClock(seconds=None)))
     slow = await passwords.hash(PASSWORD)
     random = make_password(bytes(range(20)))
-    first = hash_random_password(random, bytes(16))
+    first = hash_password(random, bytes(16), is_random=True)
     makes, quick = costs
     assert quick < makes / 100
     for password, stored, is_right in ((random, first, True), ("wrong", first, False), (PASSWORD, slow, True)):
