@@ -6,10 +6,10 @@ from gateway.cli.command import Command, Console, argument, shown
 from gateway.cli.resource import Flag, Row, Values, View, commands_of, expiry
 from gateway.domain.paging import DEFAULT_LIMIT
 from gateway.errors import InvalidRequest
-from gateway.operations.alerts import ALERT_OPERATIONS
-from gateway.operations.harmless import HARMLESS_OPERATIONS
-from gateway.operations.incidents import INCIDENT_OPERATIONS
-from gateway.operations.risk_acceptances import ACCEPTANCE_OPERATIONS
+from gateway.operations.alerts import OPERATIONS as ALERT_OPERATIONS
+from gateway.operations.harmless import OPERATIONS as HARMLESS_OPERATIONS
+from gateway.operations.incidents import OPERATIONS as INCIDENT_OPERATIONS
+from gateway.operations.risk_acceptances import OPERATIONS as ACCEPTANCE_OPERATIONS
 
 _SUBJECT = "id of a request (req_…, trf_…) or of an alert (alr_…)"
 

@@ -7,11 +7,11 @@ from gateway.cli.command import Console, shown
 from gateway.cli.resource import Flag, Row, Values, View, as_text, commands_of
 from gateway.cli.upstream import TRUE_OR_FALSE, read_secret
 from gateway.domain.paging import DEFAULT_LIMIT
-from gateway.operations.agents import AGENT_OPERATIONS
-from gateway.operations.event_outputs import EVENT_OUTPUT_OPERATIONS
+from gateway.operations.agents import OPERATIONS as AGENT_OPERATIONS
+from gateway.operations.event_outputs import OPERATIONS as EVENT_OUTPUT_OPERATIONS
 from gateway.operations.self_checks import TRUST_AUDIT_OPERATIONS
 from gateway.operations.settings import SETTING_OPERATIONS
-from gateway.operations.traffic import TRAFFIC_OPERATIONS
+from gateway.operations.traffic import OPERATIONS as TRAFFIC_OPERATIONS
 
 _SINCE = Flag("since", "at or after: a time, a date, or an age such as 24h", metavar="TIME")
 _UNTIL = Flag("until", "at or before: a time, a date, or an age such as 1h", metavar="TIME")

@@ -11,7 +11,7 @@ from gateway.domain.access_list import EntryType
 from gateway.domain.policies import MAX_CAPTURE_DAYS
 from gateway.domain.users import MAX_PASSWORD_CHARS
 from gateway.errors import InvalidRequest
-from gateway.operations.access_list import ACCESS_OPERATIONS
+from gateway.operations.access_list import OPERATIONS as ACCESS_OPERATIONS
 from gateway.operations.keys import KEY_OPERATIONS, POLICY_OPERATIONS
 from gateway.operations.users import USER_OPERATIONS
 

@@ -10,7 +10,7 @@ from gateway.cli.resource import Row, commands_of
 from gateway.domain.local_rules import LocalRule
 from gateway.domain.principals import local
 from gateway.errors import Conflict, InvalidRequest, SetupError
-from gateway.operations.shield import SHIELD_OPERATIONS
+from gateway.operations.shield import OPERATIONS
 from gateway.services.local_rules import ChangedRule, NewRule, RemoveRule
 from gateway.strict_json import read_json
 
@@ -63,7 +63,7 @@ def _remove(options: argparse.Namespace, console: Console) -> None:
 
 _HISTORY = commands_of(
     "rules",
-    SHIELD_OPERATIONS,
+    OPERATIONS,
     _SUBJECT,
     Row(
         "history",

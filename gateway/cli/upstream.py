@@ -9,9 +9,9 @@ from gateway.cli.command import Console, argument, shown
 from gateway.cli.resource import Flag, Row, Values, View, as_text, commands_of, expiry
 from gateway.domain.providers import MAX_KEY_BYTES
 from gateway.errors import InvalidRequest
-from gateway.operations.budgets import BUDGET_OPERATIONS
-from gateway.operations.detectors import DETECTOR_OPERATIONS
-from gateway.operations.providers import PROVIDER_OPERATIONS
+from gateway.operations.budgets import OPERATIONS as BUDGET_OPERATIONS
+from gateway.operations.detectors import OPERATIONS as DETECTOR_OPERATIONS
+from gateway.operations.providers import OPERATIONS as PROVIDER_OPERATIONS
 from gateway.services.detectors import ChangedDetector
 
 _BUDGET = "id (bud_…) of the budget"

@@ -53,7 +53,7 @@ _KINDS = (
 
 _ACCESS = Noun("access", EntryView, Permission.ACCESS_READ, Permission.ACCESS_MANAGE, view=_view, service="access_list")
 
-ACCESS_OPERATIONS = (
+OPERATIONS = (
     _ACCESS.list(
         "List the entries of the access list, newest first.",
         takes=EntryFilter,

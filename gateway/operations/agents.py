@@ -43,14 +43,14 @@ class PatchAgent(WantedAgent):
 
 _AGENTS = Noun("agents", AgentView, Permission.AGENTS_READ, Permission.AGENTS_MANAGE)
 
-PUBLIC_AGENT_OPERATIONS = (
+PUBLIC_OPERATIONS = (
     public(
         _AGENTS.list("List the agents that use the gateway, newest first, with their last 24 hours.", method="views"),
         "agents.list",
         Scope.AGENTS_READ,
     ),
 )
-AGENT_OPERATIONS = (
+OPERATIONS = (
     _AGENTS.list(
         "List agents, newest first, with their last 24 hours.",
         verb="find",

@@ -25,7 +25,7 @@ _SUPPRESSED: JsonSchema = {"const": AlertStatus.SUPPRESSED.value}
 
 _ALERTS = Noun("alerts", Alert, Permission.ALERTS_READ, Permission.ALERTS_MANAGE)
 
-ALERT_OPERATIONS = (
+OPERATIONS = (
     _ALERTS.list(
         "List alerts, newest first.",
         verb="find",
@@ -53,4 +53,4 @@ ALERT_OPERATIONS = (
         ),
     ),
 )
-PUBLIC_ALERT_OPERATIONS = (public(replace(ALERT_OPERATIONS[0], query=ALERT_FILTERS), "alerts.list", Scope.ALERTS_READ),)
+PUBLIC_OPERATIONS = (public(replace(OPERATIONS[0], query=ALERT_FILTERS), "alerts.list", Scope.ALERTS_READ),)

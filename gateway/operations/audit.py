@@ -35,7 +35,7 @@ EXPORT_QUERY = (choice("format", ExportFormat, "`jsonl` (default) or `csv`."), *
 
 _AUDIT = Noun("audit", AuditEvent, Permission.AUDIT_READ, Permission.AUDIT_READ)
 
-AUDIT_OPERATIONS = (
+OPERATIONS = (
     _AUDIT.list("List audit events, newest first.", verb="page", takes=AuditFilter, query=AUDIT_FILTERS),
     _AUDIT.row(
         "chain",
@@ -53,4 +53,4 @@ AUDIT_OPERATIONS = (
         query=EXPORT_QUERY,
     ),
 )
-PUBLIC_AUDIT_OPERATIONS = (public(AUDIT_OPERATIONS[0], "audit.list", Scope.AUDIT_READ),)
+PUBLIC_OPERATIONS = (public(OPERATIONS[0], "audit.list", Scope.AUDIT_READ),)

@@ -74,7 +74,7 @@ _OF_SOME: dict[str, JsonSchema] = {
 
 _BUDGETS = Noun("budgets", BudgetView, Permission.BUDGETS_READ, Permission.BUDGETS_MANAGE, view=_view)
 
-BUDGET_OPERATIONS = (
+OPERATIONS = (
     _BUDGETS.list(
         "List the budgets, oldest first: what is spent, reserved and left, and when the period ends.",
         method="standings",

@@ -45,7 +45,7 @@ def _view(gateway: Gateway, one: Detector) -> DetectorView:
 
 _DETECTORS = Noun("detectors", DetectorView, Permission.POLICIES_READ, Permission.POLICIES_MANAGE, view=_view)
 
-DETECTOR_OPERATIONS = (
+OPERATIONS = (
     _DETECTORS.list("List the detectors, oldest first."),
     _DETECTORS.create(
         NewDetector,

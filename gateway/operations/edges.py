@@ -15,7 +15,7 @@ class HealthWanted:
     ready: str | None = None
 
 
-PROBE_OPERATIONS = (
+PUBLIC_OPERATIONS = (
     row(
         "health",
         "GET /api/v1/health",
@@ -34,37 +34,6 @@ PROBE_OPERATIONS = (
         "Return metrics as Prometheus text, to a user of this host or with a key.",
         door=Door.LOOPBACK,
     ),
-)
-
-_FILE = "Return a file of the dashboard. The file of a path never changes."
-PAGE_OPERATIONS = (
-    row("dashboard.page", "GET /", None, "Return the page of the dashboard.", door=Door.PAGE),
-    row("dashboard.file", "GET /dashboard/{version}/{name}", None, _FILE, door=Door.PAGE),
-    row("dashboard.module", "GET /dashboard/{version}/{folder}/{name}", None, _FILE, door=Door.PAGE),
-)
-
-_DOCUMENT = "Return a page of the documents as HTML."
-MANUAL_OPERATIONS = tuple(
-    row(f"docs.{name}", f"GET {path}", None, _DOCUMENT, door=Door.OPEN)
-    for name, path in (
-        ("root", "/docs"),
-        ("index", "/docs/"),
-        ("page", "/docs/{name}"),
-        ("page_of_folder", "/docs/{folder}/{name}"),
-    )
-)
-
-FEED_OPERATIONS = (
-    row(
-        "feed",
-        "GET /api/feed",
-        None,
-        "Stream the traffic and alerts that the caller may see, as server-sent events.",
-        has_secret=True,  # a stream, which is never compressed
-    ),
-)
-
-OPENAI_OPERATIONS = (
     row(
         "chat.completions",
         "POST /api/v1/chat/completions",
@@ -98,17 +67,44 @@ OPENAI_OPERATIONS = (
         is_openai=True,
         fails=("not_found", "upstream_unavailable"),
     ),
+    *(
+        row(
+            one.operation,
+            f"POST {one.route}",
+            Scope.SHIELD_SCAN,
+            one.about,
+            is_openai=True,  # their clients, too, add query parameters of their own
+            body_setting="max_chat_body_bytes",
+            fails=("shield_unavailable", "audit_unavailable", "overloaded"),
+        )
+        for one in CONTRACTS
+    ),
 )
 
-GUARDRAIL_OPERATIONS = tuple(
-    row(
-        one.operation,
-        f"POST {one.route}",
-        Scope.SHIELD_SCAN,
-        one.about,
-        is_openai=True,  # their clients, too, add query parameters of their own
-        body_setting="max_chat_body_bytes",
-        fails=("shield_unavailable", "audit_unavailable", "overloaded"),
+_FILE = "Return a file of the dashboard. The file of a path never changes."
+PAGE_OPERATIONS = (
+    row("dashboard.page", "GET /", None, "Return the page of the dashboard.", door=Door.PAGE),
+    row("dashboard.file", "GET /dashboard/{version}/{name}", None, _FILE, door=Door.PAGE),
+    row("dashboard.module", "GET /dashboard/{version}/{folder}/{name}", None, _FILE, door=Door.PAGE),
+)
+
+_DOCUMENT = "Return a page of the documents as HTML."
+MANUAL_OPERATIONS = tuple(
+    row(f"docs.{name}", f"GET {path}", None, _DOCUMENT, door=Door.OPEN)
+    for name, path in (
+        ("root", "/docs"),
+        ("index", "/docs/"),
+        ("page", "/docs/{name}"),
+        ("page_of_folder", "/docs/{folder}/{name}"),
     )
-    for one in CONTRACTS
+)
+
+OPERATIONS = (
+    row(
+        "feed",
+        "GET /api/feed",
+        None,
+        "Stream the traffic and alerts that the caller may see, as server-sent events.",
+        has_secret=True,  # a stream, which is never compressed
+    ),
 )

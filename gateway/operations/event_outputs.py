@@ -41,7 +41,7 @@ _OUTPUTS = Noun(
     view=lambda gateway, output: _view(output, 0),
 )
 
-EVENT_OUTPUT_OPERATIONS = (
+OPERATIONS = (
     _OUTPUTS.list(
         "List the event outputs with what they sent, what waits and what was dropped.",
         method="list_waiting",

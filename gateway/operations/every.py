@@ -1,71 +1,48 @@
 """All operations: the public API `/api/v1` and `/metrics`, the internal API `/api`, the dashboard and the documents."""
 
-from gateway.operations.access_list import ACCESS_OPERATIONS
-from gateway.operations.agents import AGENT_OPERATIONS, PUBLIC_AGENT_OPERATIONS
-from gateway.operations.alerts import ALERT_OPERATIONS, PUBLIC_ALERT_OPERATIONS
-from gateway.operations.audit import AUDIT_OPERATIONS, PUBLIC_AUDIT_OPERATIONS
-from gateway.operations.budgets import BUDGET_OPERATIONS
-from gateway.operations.detectors import DETECTOR_OPERATIONS
-from gateway.operations.edges import (
-    FEED_OPERATIONS,
-    GUARDRAIL_OPERATIONS,
-    MANUAL_OPERATIONS,
-    OPENAI_OPERATIONS,
-    PAGE_OPERATIONS,
-    PROBE_OPERATIONS,
+from gateway.operations import (
+    access_list,
+    agents,
+    alerts,
+    audit,
+    budgets,
+    detectors,
+    edges,
+    event_outputs,
+    fleet,
+    harmless,
+    incidents,
+    keys,
+    providers,
+    reports,
+    risk_acceptances,
+    self_checks,
+    settings,
+    shield,
+    traffic,
+    users,
 )
-from gateway.operations.event_outputs import EVENT_OUTPUT_OPERATIONS
-from gateway.operations.fleet import FLEET_OPERATIONS, PUBLIC_FLEET_OPERATIONS
-from gateway.operations.harmless import HARMLESS_OPERATIONS
-from gateway.operations.incidents import INCIDENT_OPERATIONS
-from gateway.operations.keys import KEY_OPERATIONS, POLICY_OPERATIONS
-from gateway.operations.providers import PROVIDER_OPERATIONS
-from gateway.operations.reports import REPORT_OPERATIONS
-from gateway.operations.risk_acceptances import ACCEPTANCE_OPERATIONS, PUBLIC_ACCEPTANCE_OPERATIONS
-from gateway.operations.self_checks import PUBLIC_CHECK_OPERATIONS, SECURITY_SCAN_OPERATIONS, TRUST_AUDIT_OPERATIONS
-from gateway.operations.settings import ABOUT_OPERATIONS, SETTING_OPERATIONS
-from gateway.operations.shield import PUBLIC_SHIELD_OPERATIONS, SHIELD_OPERATIONS
-from gateway.operations.traffic import TRAFFIC_OPERATIONS
-from gateway.operations.users import SIGN_IN_OPERATIONS, USER_OPERATIONS
+from gateway.operations.operation import Operation
 
-INTERNAL_OPERATIONS = (
-    *SIGN_IN_OPERATIONS,
-    *KEY_OPERATIONS,
-    *USER_OPERATIONS,
-    *ACCESS_OPERATIONS,
-    *POLICY_OPERATIONS,
-    *PROVIDER_OPERATIONS,
-    *DETECTOR_OPERATIONS,
-    *BUDGET_OPERATIONS,
-    *ACCEPTANCE_OPERATIONS,
-    *TRUST_AUDIT_OPERATIONS,
-    *AUDIT_OPERATIONS,
-    *REPORT_OPERATIONS,
-    *SECURITY_SCAN_OPERATIONS,
-    *EVENT_OUTPUT_OPERATIONS,
-    *SETTING_OPERATIONS,
-    *ALERT_OPERATIONS,
-    *HARMLESS_OPERATIONS,
-    *INCIDENT_OPERATIONS,
-    *AGENT_OPERATIONS,
-    *TRAFFIC_OPERATIONS,
-    *FLEET_OPERATIONS,
-    *SHIELD_OPERATIONS,
-    *FEED_OPERATIONS,
-    *ABOUT_OPERATIONS,
+_INTERNAL = (
+    *(
+        users,
+        keys,
+        access_list,
+        providers,
+        detectors,
+        budgets,
+        risk_acceptances,
+        self_checks,
+        audit,
+        reports,
+        event_outputs,
+    ),
+    *(settings, alerts, harmless, incidents, agents, traffic, fleet, shield, edges),
 )
-PUBLIC_OPERATIONS = (
-    *PROBE_OPERATIONS,
-    PUBLIC_SHIELD_OPERATIONS[0],
-    *OPENAI_OPERATIONS,
-    *PUBLIC_SHIELD_OPERATIONS[1:],
-    *GUARDRAIL_OPERATIONS,
-    *PUBLIC_AGENT_OPERATIONS,
-    *PUBLIC_FLEET_OPERATIONS,
-    *PUBLIC_ALERT_OPERATIONS,
-    *PUBLIC_AUDIT_OPERATIONS,
-    *PUBLIC_CHECK_OPERATIONS,
-    *PUBLIC_ACCEPTANCE_OPERATIONS,
-)
+_PUBLIC = (edges, shield, agents, fleet, alerts, audit, self_checks, risk_acceptances)
+
+INTERNAL_OPERATIONS: tuple[Operation, ...] = tuple(row for module in _INTERNAL for row in module.OPERATIONS)
+PUBLIC_OPERATIONS: tuple[Operation, ...] = tuple(row for module in _PUBLIC for row in module.PUBLIC_OPERATIONS)
 DESCRIBED_OPERATIONS = PUBLIC_OPERATIONS + INTERNAL_OPERATIONS
-ALL_OPERATIONS = DESCRIBED_OPERATIONS + PAGE_OPERATIONS + MANUAL_OPERATIONS
+ALL_OPERATIONS = DESCRIBED_OPERATIONS + edges.PAGE_OPERATIONS + edges.MANUAL_OPERATIONS

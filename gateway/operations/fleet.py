@@ -37,8 +37,8 @@ _PEERS = Noun(
     "fleet.peers", PeerView, Permission.FLEET_READ, Permission.SETTINGS_MANAGE, view=_view, service="fleet_peers"
 )
 
-PUBLIC_FLEET_OPERATIONS = (public(_FLEET, "fleet.show", Scope.FLEET_READ),)
-FLEET_OPERATIONS = (
+PUBLIC_OPERATIONS = (public(_FLEET, "fleet.show", Scope.FLEET_READ),)
+OPERATIONS = (
     _FLEET,
     _PEERS.list("List the other gateways that this one polls over HTTP, oldest first."),
     _PEERS.create(

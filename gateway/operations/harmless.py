@@ -7,7 +7,7 @@ from gateway.operations.rows import Noun
 
 _HARMLESS = Noun("harmless", HarmlessPreview, Permission.ALERTS_READ, Permission.ALERTS_MANAGE)
 
-HARMLESS_OPERATIONS = (
+OPERATIONS = (
     _HARMLESS.row(
         "preview",
         "GET /{id}",

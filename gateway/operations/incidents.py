@@ -30,7 +30,7 @@ class EvidenceOf:
 
 _INCIDENTS = Noun("incidents", Incident, Permission.ALERTS_READ, Permission.ALERTS_MANAGE)
 
-INCIDENT_OPERATIONS = (
+OPERATIONS = (
     _INCIDENTS.list(
         "List incidents, newest first: the alerts of one agent and key within an hour of each other.",
         takes=IncidentFilter,

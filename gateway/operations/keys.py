@@ -133,3 +133,4 @@ POLICY_OPERATIONS = (
         call=lambda gateway, who, command, context: gateway.rule_trials.replay_policy(who, command),
     ),
 )
+OPERATIONS = KEY_OPERATIONS + POLICY_OPERATIONS

@@ -53,7 +53,7 @@ def _model_price(price: Price) -> ModelPrice:
 
 _PROVIDERS = Noun("providers", ProviderView, Permission.PROVIDERS_READ, Permission.PROVIDERS_MANAGE, view=_view)
 
-PROVIDER_OPERATIONS = (
+OPERATIONS = (
     _PROVIDERS.list("List the providers, oldest first, the one of the settings last."),
     _PROVIDERS.create(
         NewProvider,

@@ -61,7 +61,7 @@ _LIST = _ACCEPTANCES.list(
     query=paging(MAX_ACCEPTANCE_LIMIT, sorts=ACCEPTANCE_SORTS),
 )
 
-PUBLIC_ACCEPTANCE_OPERATIONS = (
+PUBLIC_OPERATIONS = (
     public(
         _LIST,
         "risk_acceptances.public",
@@ -70,7 +70,7 @@ PUBLIC_ACCEPTANCE_OPERATIONS = (
     ),
 )
 
-ACCEPTANCE_OPERATIONS = (
+OPERATIONS = (
     _LIST,
     _ACCEPTANCES.create(
         WantedAcceptance,

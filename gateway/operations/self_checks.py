@@ -50,7 +50,8 @@ SECURITY_SCAN_OPERATIONS = (
     ),
     _SCANS.show("Show one security scan."),
 )
-PUBLIC_CHECK_OPERATIONS = (
+OPERATIONS = TRUST_AUDIT_OPERATIONS + SECURITY_SCAN_OPERATIONS
+PUBLIC_OPERATIONS = (
     public(TRUST_AUDIT_OPERATIONS[1], "trust_audits.public_list", Scope.SHIELD_READ),
     public(SECURITY_SCAN_OPERATIONS[0], "security_scans.public_list", Scope.SHIELD_READ),
 )

@@ -165,7 +165,7 @@ async def _rule_history(gateway: Gateway, who: Principal, command: ById, context
     return whole(await gateway.local_rules.history(command.id))
 
 
-SHIELD_OPERATIONS = (
+OPERATIONS = (
     _TRY,
     replace(
         _TRY,
@@ -268,7 +268,7 @@ SHIELD_OPERATIONS = (
         method="run",
     ),
 )
-PUBLIC_SHIELD_OPERATIONS = (
+PUBLIC_OPERATIONS = (
     replace(
         _TRY,
         name="shield.scan",

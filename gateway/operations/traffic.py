@@ -3,7 +3,7 @@
 from gateway.app import Gateway
 from gateway.domain.principals import Permission, Principal, RequestContext
 from gateway.domain.traffic import MAX_TRAFFIC_LIMIT, ORIGINS, TrafficFilter, TrafficRow
-from gateway.guardrails.every import OPERATIONS
+from gateway.guardrails.every import OPERATIONS as RECORDED_OPERATIONS
 from gateway.operations.operation import ById, choice, integer, request_id, text, time
 from gateway.operations.rows import Noun, paging
 from gateway.services.traffic import SummaryFilter, TrafficDetail, TrafficSummary
@@ -23,7 +23,7 @@ async def _show(gateway: Gateway, who: Principal, command: ById, context: Reques
 
 _TRAFFIC = Noun("traffic", TrafficRow, Permission.TRAFFIC_READ, Permission.ALERTS_MANAGE)
 
-TRAFFIC_OPERATIONS = (
+OPERATIONS = (
     _TRAFFIC.list(
         "List requests, newest first: verdict, score, rules, tokens, cost, latency and caller.",
         takes=TrafficFilter,
@@ -33,7 +33,7 @@ TRAFFIC_OPERATIONS = (
             text("agent", "The agent's name."),
             text("model", "The model's name."),
             text("provider", "The provider's name."),
-            choice("operation", OPERATIONS, "The operation of the request."),
+            choice("operation", RECORDED_OPERATIONS, "The operation of the request."),
             integer("status", "HTTP status of the answer.", 100, 599),
             _ORIGIN,
             request_id(),

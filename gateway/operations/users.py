@@ -165,3 +165,4 @@ USER_OPERATIONS = (
     ),
     _SESSIONS.row("end", "DELETE /{id}", "End one session.", takes=ById, gives=ById, call=_end_session),
 )
+OPERATIONS = SIGN_IN_OPERATIONS + USER_OPERATIONS

@@ -50,8 +50,8 @@ _Model = Annotated[str, line(200), "Name of the model; the detector id for fms_c
 _Prompt = Annotated[str, note(8000), "For openai_chat: the criterion, risk or policy to judge by."]
 _Body = Annotated[str, note(8000), "For json: the body of the request, with {{text}} in place of the text."]
 _Labels = Annotated[
-    dict[str, _Category],
-    Bounds(0, MAX_LABELS, names=line(100)),
+    dict[Annotated[str, line(100)], _Category],
+    Bounds(0, MAX_LABELS),
     'The detector\'s labels that count, each with the category of the detection, or "safe"; "*" stands for all others.',
 ]
 _Directions = Annotated[tuple[Direction, ...], Bounds(1, 2), "Which texts it judges; inbound if left out."]
