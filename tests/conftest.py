@@ -24,7 +24,7 @@ from gateway.store.postgres import PostgresDatabase
 from gateway.store.postgres_address import Address
 from gateway.store.sqlite import MEMORY
 
-PASSWORD_N = passwords._N
+PASSWORD_COSTS = passwords._COSTS
 TESTS = Path(__file__).parent
 # Folders whose tests never load the real rules: they need not wait for the plans after a change of the shield.
 WITHOUT_RULES = {"auth", "domain", "house", "http"}
@@ -90,14 +90,14 @@ def _shared_shields() -> Iterator[None]:
 def _quick_passwords() -> Iterator[None]:
     """Hash passwords in a fortieth of the time. In a process of its own the gateway takes all of it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(passwords, "_N", PASSWORD_N // 32)
+        patch.setattr(passwords, "_COSTS", (PASSWORD_COSTS[0] // 32, *PASSWORD_COSTS[1:]))
         yield
 
 
 @pytest.fixture
 def slow_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hash passwords as the gateway does."""
-    monkeypatch.setattr(passwords, "_N", PASSWORD_N)
+    monkeypatch.setattr(passwords, "_COSTS", PASSWORD_COSTS)
 
 
 @pytest.fixture(scope="session")
