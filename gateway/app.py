@@ -55,7 +55,6 @@ from gateway.services.provider_keys import ProviderKeys
 from gateway.services.provider_test import ProviderTest
 from gateway.services.providers import Providers
 from gateway.services.refusals import Refusals
-from gateway.services.replay import Replay
 from gateway.services.reports import Reports, ReportSchedules
 from gateway.services.retention import Retention
 from gateway.services.risk_acceptances import RiskAcceptances
@@ -216,7 +215,7 @@ class Gateway(Lasting):
             alerts=self.alerts,
             acceptances=self.risk_acceptances,
             new_verdicts=self.new_verdicts,
-            replay=Replay(self, new_verdicts=self.new_verdicts, rules=self.rules),
+            rules=self.rules,
         )
         self.shield_tests = ShieldTests(self, shield=shield, rules=self.rules, detectors=self.detector_calls)
         self.security_scans = SecurityScans(
