@@ -4,7 +4,6 @@ Each step fills in its own part of the `ChatExchange`. So whatever ends a chat, 
 it. Nothing here waits or decides.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +16,7 @@ from gateway.domain.policies import OutboundStream
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import AccessDenied, GatewayError, status_of
-from gateway.llm.base import ChatRequest, LeafKind, Prompt, Reply, UpstreamRefused
+from gateway.llm.base import ChatRequest, Prompt, Reply, UpstreamRefused
 from gateway.llm.tools import listed_tools
 from gateway.metrics import Metrics
 from gateway.records import record
@@ -26,7 +25,7 @@ from gateway.services.agent_discovery import AgentBlocked, Sighting
 from gateway.services.alerts import Alerts
 from gateway.services.audit import MAX_AGENT_CHARS
 from gateway.services.chat_policy import Action, Scanned
-from gateway.services.findings import described
+from gateway.services.findings import described, text_at_fault
 from gateway.services.routing import ProviderConnection
 from gateway.services.spending import OverBudget, Reservation
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
@@ -208,13 +207,7 @@ def traffic_row(exchange: ChatExchange, id: str, *, occurred_at: int, now_second
     if exchange.has_key:
         detections += described((_OWN_KEY,), Direction.OUTBOUND)
     found = {direction: scan.result.score for direction, scan in scans if scan.result.detections}
-    sha256, chars = None, 0
-    if result.detections and result.detections[0].sha256:
-        sha256, chars = result.detections[0].sha256, result.detections[0].chars
-    elif exchange.inbound is not None:
-        leaves = exchange.request.leaves.texts
-        text = "\n".join(leaf.text for leaf in leaves if leaf.kind is LeafKind.CONTENT and not leaf.view)
-        sha256, chars = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), len(text)
+    sha256, chars = text_at_fault(result, exchange.request.leaves.texts) if exchange.inbound else (None, 0)
     reply = exchange.answer.reply if exchange.answer else None
     # Who answered or would have; nobody if no provider serves the model.
     provider = exchange.answer.by if exchange.answer else next(iter(exchange.candidates), None)
