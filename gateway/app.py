@@ -52,7 +52,6 @@ from gateway.services.new_verdicts import NewVerdicts
 from gateway.services.passwords import Passwords
 from gateway.services.policies import Policies
 from gateway.services.provider_keys import ProviderKeys
-from gateway.services.provider_test import ProviderTest
 from gateway.services.providers import Providers
 from gateway.services.refusals import Refusals
 from gateway.services.reports import Reports, ReportSchedules
@@ -200,7 +199,6 @@ class Gateway(Lasting):
         )
         self.scans = Scans(
             self,
-            shield=shield,
             scanner=scanner,
             detectors=self.detector_calls,
             alerts=self.alerts,
@@ -262,9 +260,9 @@ class Gateway(Lasting):
             keys=secrets,
             resolve=addresses_of,
             log=self.log,
+            routing=self.routing,
             from_settings=upstream,
         )
-        self.provider_test = ProviderTest(self, routing=self.routing, circuits=self.circuits, providers=self.providers)
 
     def _make_checks(self) -> None:
         settings, shield = self.settings, self.shield

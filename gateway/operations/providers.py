@@ -11,8 +11,7 @@ from gateway.domain.providers import Origin, Provider, ProviderType
 from gateway.operations.operation import ById, kind
 from gateway.operations.rows import Noun
 from gateway.records import project
-from gateway.services.provider_test import ProviderTestResult
-from gateway.services.providers import ChangedProvider, ModelPrice, NewProvider
+from gateway.services.providers import ChangedProvider, ModelPrice, NewProvider, ProviderTestResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +91,6 @@ PROVIDER_OPERATIONS = (
         "Send a real request to a provider: `ok`, `latency_ms`, `models`, and `error` in plain words.",
         takes=ById,
         gives=ProviderTestResult,
-        call=lambda gateway, who, command, context: gateway.provider_test.run(who, command.id, context),
+        call=lambda gateway, who, command, context: gateway.providers.test(who, command.id, context),
     ),
 )

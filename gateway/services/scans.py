@@ -29,7 +29,6 @@ from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import Accept, RiskAcceptances
 from gateway.services.scanner import TextScanner
 from gateway.settings import MAX_TEXT_CHARS, named
-from gateway.shield import Shield
 from gateway.shield.detections import Detection, Direction, ScanResult, Verdict
 from gateway.store.database import StoreUnavailable, Transaction
 
@@ -89,7 +88,6 @@ class ScanAnswer:
 class Scans(Service):
     """The one way to the shield: for the API, the commands, the MCP tools and the chat."""
 
-    shield: Shield
     alerts: Alerts
     policy: ShieldPolicy
     policies: Policies
