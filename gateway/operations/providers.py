@@ -7,7 +7,7 @@ from gateway.domain.budgets import MICRO
 from gateway.domain.circuits import ProviderStatus
 from gateway.domain.prices import Price
 from gateway.domain.principals import Permission
-from gateway.domain.providers import Origin, Provider, ProviderType
+from gateway.domain.providers import Origin, Provider, ProviderType, key_source
 from gateway.operations.operation import ById, kind
 from gateway.operations.rows import Noun
 from gateway.records import project
@@ -51,7 +51,9 @@ def _view(gateway: Gateway, provider: Provider) -> ProviderView:
     return project(
         ProviderView,
         provider,
-        api_key_source="settings" if is_ours and gateway.settings.upstream_api_key else provider.key_source(),
+        api_key_source="settings"
+        if is_ours and gateway.settings.upstream_api_key
+        else key_source(provider.key_reference),
         has_api_key=bool(gateway.settings.upstream_api_key)
         if is_ours
         else provider.key_reference is not None and problem is None,

@@ -22,9 +22,8 @@ from gateway.domain.providers import (
     MAX_WEIGHT,
     Provider,
     ProviderType,
-    check_type,
 )
-from gateway.errors import Conflict, UpstreamUnavailable
+from gateway.errors import Conflict, InvalidRequest, UpstreamUnavailable
 from gateway.field_types import PlainName, glob
 from gateway.llm.base import Prompt, UpstreamFault, UpstreamRefused
 from gateway.llm.upstream import PAYMENT_REQUIRED, UNPAID, HttpUpstream
@@ -174,7 +173,12 @@ class Providers(Endpoints[Provider]):
         }
 
     def _check_together(self, record: Provider) -> None:
-        check_type(record)
+        is_echo = record.type is ProviderType.ECHO
+        for name, value in (("base_url", record.base_url), ("api_key", record.key_reference)):
+            if is_echo and value is not None:
+                raise InvalidRequest(f"{name} is not a field of a provider of type echo.", param=name)
+        if not is_echo and record.base_url is None:
+            raise InvalidRequest("base_url is missing.", param="base_url")
 
     def _check_change(self, record: Provider, changes: ChangedProvider) -> None:
         _check_stored(record)
