@@ -308,24 +308,21 @@ def count_chat(metrics: Metrics, exchange: ChatExchange, row: TrafficRow) -> Non
     if exchange.inbound is not None:
         metrics.count("gateway_scans_total", source="chat", verdict=row.verdict)
     metrics.observe("gateway_overhead_seconds", row.overhead_us / 1_000_000, operation=OPERATION)
-    for kind, tokens in (("prompt", row.prompt_tokens), ("reply", row.reply_tokens)):
-        metrics.count("gateway_tokens_total", tokens or 0, kind=kind)
-    if exchange.upstream_seconds is not None:
-        _count_sent(metrics, exchange, row, exchange.upstream_seconds)
-
-
-def _count_sent(metrics: Metrics, exchange: ChatExchange, row: TrafficRow, upstream_seconds: float) -> None:
+    for kind, spent in (("prompt", row.prompt_tokens), ("reply", row.reply_tokens)):
+        metrics.count("gateway_tokens_total", spent or 0, kind=kind)
+    if exchange.upstream_seconds is None:
+        return
     outcome = "ok" if exchange.answer else "refused" if isinstance(exchange.error, UpstreamRefused) else "failed"
     if not exchange.candidates[0].is_echo:
         metrics.count("gateway_upstream_requests_total", outcome=outcome)
-        metrics.observe("gateway_upstream_seconds", upstream_seconds)
+        metrics.observe("gateway_upstream_seconds", exchange.upstream_seconds)
     tokens = {"input": row.prompt_tokens, "output": row.reply_tokens}
     is_counted = any(count is not None for count in tokens.values())
     labels = {"gen_ai_operation_name": "chat", "gen_ai_provider_name": row.provider or ""}
     # A caller may ask for any model, and labels must be few: one that nobody answered for is not named.
     labels["gen_ai_request_model"] = row.model or "" if is_counted else ""
-    error_type = "" if is_counted else exchange.code or ""
-    metrics.observe("gen_ai_client_operation_duration_seconds", upstream_seconds, **labels, error_type=error_type)
+    with_error = labels | {"error_type": "" if is_counted else exchange.code or ""}
+    metrics.observe("gen_ai_client_operation_duration_seconds", exchange.upstream_seconds, **with_error)
     for token_type, count in tokens.items():
         if count is not None:
             metrics.observe("gen_ai_client_token_usage", count, **labels, gen_ai_token_type=token_type)
