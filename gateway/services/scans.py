@@ -5,7 +5,7 @@ The record holds a hash of the text. It holds the text itself only where the pol
 """
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
 
@@ -206,12 +206,23 @@ class Scans(Service):
                 with anyio.move_on_after(CROWD_SECONDS), contextlib.suppress(StoreUnavailable):
                     await self.store.db.write(lambda tx: None, is_durable=False)
             return
+        await self._commit(result, row, principal, context, details or {}, insert)
+
+    async def _commit(
+        self,
+        result: ScanResult,
+        row: TrafficRow,
+        principal: Principal,
+        context: RequestContext,
+        details: Mapping[str, object],
+        insert: Callable[[Transaction], None],
+    ) -> None:
         told = {
             "verdict": row.verdict,
             "score": row.score,
             "direction": row.direction,
-            "sha256": sha256,
-            "chars": chars,
+            "sha256": row.text_sha256,
+            "chars": row.text_chars,
             "detections": list(row.detections),
         }
         event = self.audit.event(
@@ -221,7 +232,7 @@ class Scans(Service):
             request=context,
             resource_type="text",
             direction=row.direction,
-            details=told | dict(details or {}),
+            details=told | dict(details),
         )
 
         def work(tx: Transaction) -> None:
@@ -231,9 +242,9 @@ class Scans(Service):
                 result,
                 principal=principal,
                 context=context,
-                origin=operation,
+                origin=row.operation,
                 occurred_at=row.occurred_at,
-                direction=direction,
+                direction=Direction(row.direction or ""),
             )
             insert(tx)
 
