@@ -52,10 +52,8 @@ from gateway.services.new_verdicts import NewVerdicts
 from gateway.services.passwords import Passwords
 from gateway.services.policies import Policies
 from gateway.services.provider_keys import ProviderKeys
-from gateway.services.provider_test import ProviderTest
 from gateway.services.providers import Providers
 from gateway.services.refusals import Refusals
-from gateway.services.replay import Replay
 from gateway.services.reports import Reports, ReportSchedules
 from gateway.services.retention import Retention
 from gateway.services.risk_acceptances import RiskAcceptances
@@ -203,7 +201,6 @@ class Gateway(Lasting):
         )
         self.scans = Scans(
             self,
-            shield=shield,
             scanner=scanner,
             detectors=self.detector_calls,
             alerts=self.alerts,
@@ -218,7 +215,7 @@ class Gateway(Lasting):
             alerts=self.alerts,
             acceptances=self.risk_acceptances,
             new_verdicts=self.new_verdicts,
-            replay=Replay(self, new_verdicts=self.new_verdicts, rules=self.rules),
+            rules=self.rules,
         )
         self.shield_tests = ShieldTests(self, shield=shield, rules=self.rules, detectors=self.detector_calls)
         self.security_scans = SecurityScans(
@@ -265,9 +262,9 @@ class Gateway(Lasting):
             keys=secrets,
             resolve=addresses_of,
             log=self.log,
+            routing=self.routing,
             from_settings=upstream,
         )
-        self.provider_test = ProviderTest(self, routing=self.routing, circuits=self.circuits, providers=self.providers)
 
     def _make_checks(self) -> None:
         settings, shield = self.settings, self.shield

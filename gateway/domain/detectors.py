@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import urlsplit
 
-from gateway.domain.providers import STORED
 from gateway.settings import is_loopback
 from gateway.shield.detections import CATEGORIES, Direction, Effect, ScanResult
 
@@ -148,11 +147,6 @@ class Detector:
         if not label and found == SAFE:
             return usual
         return None if found == SAFE else found
-
-    def key_source(self) -> str | None:
-        """Return the key reference for display: `STORED` in place of a reference to the stored file."""
-        reference = self.key_reference
-        return STORED if reference is not None and reference.startswith("stored:") else reference
 
     def is_asked(self, result: ScanResult, chance: float) -> bool:
         """Tell whether the detector is asked about a text that the shield has judged so.

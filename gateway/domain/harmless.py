@@ -6,8 +6,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from gateway.domain.alerts import Alert, RequestAlert
-from gateway.domain.new_verdict import NewVerdict
-from gateway.domain.risk_acceptances import AcceptanceScope
+from gateway.domain.risk_acceptances import AcceptanceScope, NewVerdict
 from gateway.field_types import UntilIn90Days, line
 from gateway.shield.detections import Verdict
 

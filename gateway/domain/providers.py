@@ -86,20 +86,10 @@ class Provider:
     def literal_models(self) -> tuple[str, ...]:
         return tuple(name for name in self.models if not _GLOB_SIGNS & set(name))
 
-    def key_source(self) -> str | None:
-        """Return the key reference for display: `STORED` in place of a reference to the stored file."""
-        reference = self.key_reference
-        return STORED if reference is not None and reference.startswith("stored:") else reference
 
-
-def check_type(provider: Provider) -> None:
-    """Raise InvalidRequest for a field that this type of provider does not have. `param` names it."""
-    is_echo = provider.type is ProviderType.ECHO
-    for name, value in (("base_url", provider.base_url), ("api_key", provider.key_reference)):
-        if is_echo and value is not None:
-            raise _bad(name, "is not a field of a provider of type echo")
-    if not is_echo and provider.base_url is None:
-        raise _bad("base_url", "is missing")
+def key_source(reference: str | None) -> str | None:
+    """Return a reference to a key or secret for display: `STORED` in place of one to the file beside the database."""
+    return STORED if reference is not None and reference.startswith("stored:") else reference
 
 
 def read_key(text: str, *, param: str = "api_key") -> tuple[str | None, str | None]:

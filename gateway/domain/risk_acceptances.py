@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
-from gateway.shield.detections import Detection, ScanResult
+from gateway.shield.detections import Detection, ScanResult, Verdict
 from gateway.shield.scoring import Policy, judge
 
 MAX_DAYS = 90
@@ -87,6 +87,25 @@ class Source:
     agent: str
     key: str | None
     policy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleShare:
+    """The share of a rule in a score."""
+
+    rule: str
+    score: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewVerdict:
+    """The verdict that a request would get now, and in words. verdict, score: None when they are unknown."""
+
+    request_id: str | None
+    verdict: Verdict | None
+    score: int | None
+    rules: tuple[RuleShare, ...]
+    says: str
 
 
 def accept(

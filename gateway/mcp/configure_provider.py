@@ -8,7 +8,7 @@ from gateway.errors import InvalidRequest
 from gateway.mcp.tool import Effect, Tool, ToolCall, ToolOutput, one_line
 from gateway.operations.providers import ProviderView
 from gateway.schema import encode, json_schema
-from gateway.services.provider_test import ProviderTestResult
+from gateway.services.providers import ProviderTestResult
 
 _MOST_LISTED = 20  # a model reads the answer and pays by the word
 _SETTINGS = ("base_url", "api_key", "models", "allow_private")

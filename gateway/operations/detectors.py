@@ -6,6 +6,7 @@ from gateway.app import Gateway
 from gateway.domain.circuits import ProviderStatus
 from gateway.domain.detectors import Detector, DetectorKind, OnError
 from gateway.domain.principals import Permission
+from gateway.domain.providers import key_source
 from gateway.operations.operation import ById, kind
 from gateway.operations.rows import Noun
 from gateway.records import project
@@ -33,7 +34,7 @@ def _view(gateway: Gateway, one: Detector) -> DetectorView:
         DetectorView,
         one,
         key_reference=None,
-        api_key_source=one.key_source(),
+        api_key_source=key_source(one.key_reference),
         on_error=one.error_action,
         timeout_ms=one.wait_ms,
         window_chars=one.window,

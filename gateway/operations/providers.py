@@ -7,12 +7,11 @@ from gateway.domain.budgets import MICRO
 from gateway.domain.circuits import ProviderStatus
 from gateway.domain.prices import Price
 from gateway.domain.principals import Permission
-from gateway.domain.providers import Provider, ProviderType
+from gateway.domain.providers import Provider, ProviderType, key_source
 from gateway.operations.operation import ById, kind
 from gateway.operations.rows import Noun
 from gateway.records import project
-from gateway.services.provider_test import ProviderTestResult
-from gateway.services.providers import ChangedProvider, ModelPrice, NewProvider
+from gateway.services.providers import ChangedProvider, ModelPrice, NewProvider, ProviderTestResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +36,9 @@ def _view(gateway: Gateway, provider: Provider) -> ProviderView:
     return project(
         ProviderView,
         provider,
-        api_key_source="settings" if is_ours and gateway.settings.upstream_api_key else provider.key_source(),
+        api_key_source="settings"
+        if is_ours and gateway.settings.upstream_api_key
+        else key_source(provider.key_reference),
         has_api_key=bool(gateway.settings.upstream_api_key)
         if is_ours
         else provider.key_reference is not None and problem is None,
@@ -77,6 +78,6 @@ OPERATIONS = (
         "Send a real request to a provider: `ok`, `latency_ms`, `models`, and `error` in plain words.",
         takes=ById,
         gives=ProviderTestResult,
-        call=lambda gateway, who, command, context: gateway.provider_test.run(who, command.id, context),
+        call=lambda gateway, who, command, context: gateway.providers.test(who, command.id, context),
     ),
 )

@@ -3,10 +3,15 @@
 from dataclasses import dataclass
 
 from gateway.app import Gateway
-from gateway.domain.new_verdict import NewVerdict
 from gateway.domain.paging import PageQuery
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope
-from gateway.domain.risk_acceptances import MAX_ACCEPTANCE_LIMIT, AcceptanceScope, AcceptanceStatus, RiskAcceptance
+from gateway.domain.risk_acceptances import (
+    MAX_ACCEPTANCE_LIMIT,
+    AcceptanceScope,
+    AcceptanceStatus,
+    NewVerdict,
+    RiskAcceptance,
+)
 from gateway.operations.operation import ById, kind
 from gateway.operations.rows import Noun, paging, public
 from gateway.records import project

@@ -4,7 +4,6 @@ Each step fills in its own part of the `ChatExchange`. So whatever ends a chat, 
 it. Nothing here waits or decides.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +16,7 @@ from gateway.domain.policies import OutboundStream
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import AccessDenied, GatewayError, status_of
-from gateway.llm.base import ChatRequest, LeafKind, Prompt, Reply, UpstreamRefused
+from gateway.llm.base import ChatRequest, Prompt, Reply, UpstreamRefused
 from gateway.llm.tools import listed_tools
 from gateway.metrics import Metrics
 from gateway.records import record
@@ -26,7 +25,7 @@ from gateway.services.agent_discovery import AgentBlocked, Sighting
 from gateway.services.alerts import Alerts
 from gateway.services.audit import MAX_AGENT_CHARS
 from gateway.services.chat_policy import Action, Scanned
-from gateway.services.findings import described
+from gateway.services.findings import described, text_at_fault
 from gateway.services.routing import ProviderConnection
 from gateway.services.spending import OverBudget, Reservation
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
@@ -208,13 +207,7 @@ def traffic_row(exchange: ChatExchange, id: str, *, occurred_at: int, now_second
     if exchange.has_key:
         detections += described((_OWN_KEY,), Direction.OUTBOUND)
     found = {direction: scan.result.score for direction, scan in scans if scan.result.detections}
-    sha256, chars = None, 0
-    if result.detections and result.detections[0].sha256:
-        sha256, chars = result.detections[0].sha256, result.detections[0].chars
-    elif exchange.inbound is not None:
-        leaves = exchange.request.leaves.texts
-        text = "\n".join(leaf.text for leaf in leaves if leaf.kind is LeafKind.CONTENT and not leaf.view)
-        sha256, chars = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), len(text)
+    sha256, chars = text_at_fault(result, exchange.request.leaves.texts) if exchange.inbound else (None, 0)
     reply = exchange.answer.reply if exchange.answer else None
     # Who answered or would have; nobody if no provider serves the model.
     provider = exchange.answer.by if exchange.answer else next(iter(exchange.candidates), None)
@@ -315,24 +308,21 @@ def count_chat(metrics: Metrics, exchange: ChatExchange, row: TrafficRow) -> Non
     if exchange.inbound is not None:
         metrics.count("gateway_scans_total", source="chat", verdict=row.verdict)
     metrics.observe("gateway_overhead_seconds", row.overhead_us / 1_000_000, operation=OPERATION)
-    for kind, tokens in (("prompt", row.prompt_tokens), ("reply", row.reply_tokens)):
-        metrics.count("gateway_tokens_total", tokens or 0, kind=kind)
-    if exchange.upstream_seconds is not None:
-        _count_sent(metrics, exchange, row, exchange.upstream_seconds)
-
-
-def _count_sent(metrics: Metrics, exchange: ChatExchange, row: TrafficRow, upstream_seconds: float) -> None:
+    for kind, spent in (("prompt", row.prompt_tokens), ("reply", row.reply_tokens)):
+        metrics.count("gateway_tokens_total", spent or 0, kind=kind)
+    if exchange.upstream_seconds is None:
+        return
     outcome = "ok" if exchange.answer else "refused" if isinstance(exchange.error, UpstreamRefused) else "failed"
     if not exchange.candidates[0].is_echo:
         metrics.count("gateway_upstream_requests_total", outcome=outcome)
-        metrics.observe("gateway_upstream_seconds", upstream_seconds)
+        metrics.observe("gateway_upstream_seconds", exchange.upstream_seconds)
     tokens = {"input": row.prompt_tokens, "output": row.reply_tokens}
     is_counted = any(count is not None for count in tokens.values())
     labels = {"gen_ai_operation_name": "chat", "gen_ai_provider_name": row.provider or ""}
     # A caller may ask for any model, and labels must be few: one that nobody answered for is not named.
     labels["gen_ai_request_model"] = row.model or "" if is_counted else ""
-    error_type = "" if is_counted else exchange.code or ""
-    metrics.observe("gen_ai_client_operation_duration_seconds", upstream_seconds, **labels, error_type=error_type)
+    with_error = labels | {"error_type": "" if is_counted else exchange.code or ""}
+    metrics.observe("gen_ai_client_operation_duration_seconds", exchange.upstream_seconds, **with_error)
     for token_type, count in tokens.items():
         if count is not None:
             metrics.observe("gen_ai_client_token_usage", count, **labels, gen_ai_token_type=token_type)

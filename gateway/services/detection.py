@@ -211,10 +211,9 @@ class DetectorCalls(Service):
         """Cut texts into what the detector reads at once, with secrets masked if they have to be."""
         found = []
         for number, one in questions.items():
-            sent = await self._masked(one.text) if detector.masks else one.text
-            asked = (
-                await self._masked(one.asked[-detector.window :]) if detector.masks else one.asked[-detector.window :]
-            )
+            sent, asked = one.text, one.asked[-detector.window :]
+            if detector.masks:
+                sent, asked = await self._masked(sent), await self._masked(asked)
             step = max(1, detector.window - detector.overlap_chars)
             for at in range(0, max(1, len(sent) - detector.overlap_chars), step):
                 part = Question(sent[at : at + detector.window], one.direction, asked)

@@ -47,7 +47,6 @@ _Name = Annotated[
     str, Bounds(1, 64, pattern="^[a-z0-9][a-z0-9._-]*$", says="must be lower-case letters, digits and ._-")
 ]
 _Model = Annotated[str, line(200), "Name of the model; the detector id for fms_contents, the language for presidio."]
-_Prompt = Annotated[str, note(8000), "For openai_chat: the criterion, risk or policy to judge by."]
 _Body = Annotated[str, note(8000), "For json: the body of the request, with {{text}} in place of the text."]
 _Labels = Annotated[
     dict[Annotated[str, line(100)], _Category],
@@ -55,9 +54,6 @@ _Labels = Annotated[
     'The detector\'s labels that count, each with the category of the detection, or "safe"; "*" stands for all others.',
 ]
 _Directions = Annotated[tuple[Direction, ...], Bounds(1, 2), "Which texts it judges; inbound if left out."]
-_Effect = Annotated[Effect, "What its judgement does; observe if left out."]
-_Threshold = Annotated[float, Bounds(0, 1), "Least probability that counts; 0.5 if left out."]
-_Points = Annotated[int, Bounds(1, 100), "What the effect points adds to the score; 25 if left out."]
 _When = Annotated[
     str,
     Bounds(6, 200, pattern=WHEN_PATTERN, says="must be always, score 20-79, category NAME,NAME or sample 0.05"),
@@ -65,9 +61,6 @@ _When = Annotated[
 ]
 _OnError = Annotated[OnError, "Without a judgement. If left out: block for a veto, allow for observe, else review."]
 _Timeout = Annotated[int, Bounds(50, 60_000), "Longest wait. If left out: 5000 for openai_chat, 1000 for the others."]
-_Concurrent = Annotated[int, Bounds(1, 64), "Most requests at once; 8 if left out."]
-_Window = Annotated[int, Bounds(100, 100_000), "Longest text of one question."]
-_Overlap = Annotated[int, Bounds(0, 10_000), "How far windows overlap; 200 if left out."]
 _Cache = Annotated[int, Bounds(0, 86_400), "How long a judgement is remembered; 600 if left out."]
 _Masked = Annotated[bool, "Whether it gets texts without secrets. If left out: true, unless it is on this host."]
 
@@ -81,21 +74,21 @@ class ChangedDetector:
     api_key: Key | None = field(default=KEEP_TEXT, repr=False)
     model: _Model | None = None
     format: ChatFormat | None = None
-    prompt: _Prompt | None = None
+    prompt: Annotated[str, note(8000), "For openai_chat: the criterion, risk or policy to judge by."] | None = None
     body: _Body | None = None
     score_path: Annotated[_Pointer, "For json: where the answer has a probability, true or false."] | None = None
     label_path: Annotated[_Pointer, "For json: where the answer has a label."] | None = None
     labels: _Labels | None = None
     directions: _Directions | None = None
-    effect: _Effect | None = None
-    threshold: _Threshold | None = None
-    points: _Points | None = None
+    effect: Annotated[Effect, "What its judgement does; observe if left out."] | None = None
+    threshold: Annotated[float, Bounds(0, 1), "Least probability that counts; 0.5 if left out."] | None = None
+    points: Annotated[int, Bounds(1, 100), "What the effect points adds to the score; 25 if left out."] | None = None
     when: _When | None = None
     on_error: _OnError | None = None
     timeout_ms: _Timeout | None = None
-    max_concurrent: _Concurrent | None = None
-    window_chars: _Window | None = None
-    overlap_chars: _Overlap | None = None
+    max_concurrent: Annotated[int, Bounds(1, 64), "Most requests at once; 8 if left out."] | None = None
+    window_chars: Annotated[int, Bounds(100, 100_000), "Longest text of one question."] | None = None
+    overlap_chars: Annotated[int, Bounds(0, 10_000), "How far windows overlap; 200 if left out."] | None = None
     cache_seconds: _Cache | None = None
     send_masked: _Masked | None = None
     allow_private: Private | None = None

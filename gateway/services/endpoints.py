@@ -7,7 +7,7 @@ from urllib.parse import SplitResult, urlsplit
 from gateway.domain.addresses import check_host, read_base_url
 from gateway.domain.keys import KEEP_TEXT
 from gateway.domain.principals import Principal, RequestContext
-from gateway.domain.providers import read_key
+from gateway.domain.providers import key_source, read_key
 from gateway.errors import InvalidRequest
 from gateway.schema import check
 from gateway.services.circuits import Circuits
@@ -90,7 +90,7 @@ class Endpoints(KeyedResource[R]):
         self.circuits.end_alert(tx, record, f"The {self.noun} was removed.")
 
     def _shown(self, record: Any) -> dict[str, object]:
-        return super()._shown(record) | {"api_key_source": record.key_source()}
+        return super()._shown(record) | {"api_key_source": key_source(record.key_reference)}
 
     def _patched(self, record: Any, changes: Any) -> tuple[Any, str | None]:
         """Return the record with its changes, checked, and the key itself if one was given."""

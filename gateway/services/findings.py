@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from gateway.shield.detections import MASKED_CATEGORIES, Detection, Direction, Effect, Severity
+from gateway.llm.base import Leaf, LeafKind
+from gateway.llm.joined import digest_of
+from gateway.shield.detections import MASKED_CATEGORIES, Detection, Direction, Effect, ScanResult, Severity
 
 MOST_FINDINGS = 20
 _STORED = ("rule", "severity", "category", "confidence", "score", "count", "start", "end", "view")
@@ -57,6 +59,14 @@ def _described(detection: Detection, direction: Direction | None) -> Mapping[str
         "spread": detection.is_spread,
     }
     return shown | {name: value for name, value in more.items() if value}
+
+
+def text_at_fault(result: ScanResult, leaves: Sequence[Leaf]) -> tuple[str, int]:
+    """Return SHA-256 and length of the one text with the strongest detection, else of the conversation."""
+    if result.detections and result.detections[0].sha256:
+        return result.detections[0].sha256, result.detections[0].chars
+    text = "\n".join(leaf.text for leaf in leaves if leaf.kind is LeafKind.CONTENT and not leaf.view)
+    return digest_of(text), len(text)
 
 
 def ledger_line(found: Mapping[str, object], known: Mapping[str, tuple[str, str]]) -> LedgerLine:

@@ -8,10 +8,9 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import Source
 from gateway.errors import BodyTooLarge, UpstreamUnavailable
 from gateway.guardrails.contract import Asked, Judged
-from gateway.llm.base import ChatRequest, LeafKind, Leaves, Prompt, Reply
-from gateway.llm.joined import digest_of
+from gateway.llm.base import ChatRequest, Leaves, Prompt, Reply
 from gateway.services.chat_policy import ChatPolicy, Scanned
-from gateway.services.scans import Scan, Scans
+from gateway.services.scans import Scans
 from gateway.shield.detections import Direction
 
 
@@ -44,14 +43,15 @@ class Guardrails:
         leaves, scanned = await self._scanned(policy, asked)
         result = scanned.result
         elapsed_us = round((scans.clock.monotonic_seconds() - started_seconds) * 1_000_000)
-        text = "\n".join(leaf.text for leaf in leaves.texts if leaf.kind is LeafKind.CONTENT and not leaf.view)
-        sha256, chars = digest_of(text), len(text)
-        if result.detections and result.detections[0].sha256:
-            sha256, chars = result.detections[0].sha256, result.detections[0].chars
         await scans.keep(
-            Scan(result, str(asked.direction), scanned.action, sha256, chars, elapsed_us, scanned.captured),
+            result,
+            leaves.texts,
             principal,
             context,
+            direction=asked.direction,
+            action=scanned.action,
+            elapsed_us=elapsed_us,
+            captured=scanned.captured,
             operation=f"guardrail.{name}",
             details={"contract": name, "action": scanned.action} | ({"call_id": call_id} if call_id else {}),
         )

@@ -20,12 +20,12 @@ from gateway.domain.harmless import (
     HarmlessPreview,
     MarkedHarmless,
     MarkHarmless,
+    SuiteLoss,
 )
 from gateway.domain.keys import KeyRecord
-from gateway.domain.new_verdict import NewVerdict
 from gateway.domain.policies import ShieldPolicy
 from gateway.domain.principals import Permission, Principal, RequestContext
-from gateway.domain.risk_acceptances import DAY_MS, MAX_DAYS, RiskAcceptance, Source
+from gateway.domain.risk_acceptances import DAY_MS, MAX_DAYS, NewVerdict, RiskAcceptance, Source
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import Conflict, NotFound
 from gateway.records import project
@@ -33,11 +33,12 @@ from gateway.schema import check
 from gateway.services.alerts import Alerts, alerts_of
 from gateway.services.core import Service
 from gateway.services.new_verdicts import NewVerdicts
-from gateway.services.replay import Replay, suite_loss
 from gateway.services.resource import check_future
 from gateway.services.risk_acceptances import RiskAcceptances
-from gateway.shield.detections import Severity, Verdict
-from gateway.shield.scoring import Policy
+from gateway.services.rules import Rules
+from gateway.shield.detections import Detection, Severity, Verdict
+from gateway.shield.scoring import Policy, judge
+from gateway.shield.suite import load_suite
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 
@@ -62,9 +63,10 @@ class Harmless(Service):
     alerts: Alerts
     acceptances: RiskAcceptances
     new_verdicts: NewVerdicts
-    replay: Replay
+    rules: Rules
     # A preview keeps a processor and a reader of the database busy.
     _one_at_a_time: anyio.CapacityLimiter = field(init=False, default_factory=partial(anyio.CapacityLimiter, 1))
+    _suite: tuple[str, list[tuple[Detection, ...]]] | None = field(init=False, default=None)
 
     async def preview(self, principal: Principal, id: str) -> HarmlessPreview:
         """Return what can be done about a request, and what each exception would let through.
@@ -72,13 +74,13 @@ class Harmless(Service):
         Raises:
             NotFound: there is no such request or alert. Conflict: the shield found nothing in it.
         """
-        attacks = await anyio.to_thread.run_sync(self.replay.attacks, limiter=self._one_at_a_time)
+        attacks = await anyio.to_thread.run_sync(self.attacks, limiter=self._one_at_a_time)
 
         def work(tx: Transaction) -> HarmlessPreview:
             subject = self._subject(tx, id)
             made = {one: self._made(tx, subject, one) for one in SCOPES}
             possible = {one: found for one, found in made.items() if not isinstance(found, str)}
-            lets = self.replay.let_through(tx, possible, subject.accepted, but=subject.row.request_id)
+            lets = self.new_verdicts.let_through(tx, possible, subject.accepted, but=subject.row.request_id)
             policy = subject.caller[1].scoring if subject.caller else Policy()
             options = []
             for one, found in made.items():
@@ -96,6 +98,15 @@ class Harmless(Service):
 
         async with self._one_at_a_time:
             return await self.store.db.read(work)
+
+    def attacks(self) -> list[tuple[Detection, ...]]:
+        """Return what the shield finds in each attack of the suite. Scans it anew after a change of the rules."""
+        rules = self.rules.apply()
+        if self._suite is None or self._suite[0] != rules:
+            cases = [case for case in load_suite() if case.is_attack]
+            scanned = [self.rules.shield.scan(case.sent(), case.direction) for case in cases]
+            self._suite = rules, [result.detections for result in scanned]
+        return self._suite[1]
 
     async def mark(self, principal: Principal, wanted: MarkHarmless, context: RequestContext) -> MarkedHarmless:
         """Close the active alerts of a harmless request and make the exception, in one transaction.
@@ -270,6 +281,18 @@ class Harmless(Service):
         if not marked.alerts:
             id = marked.request_id
             self.audit.append_change(tx, "request_harmless", who, context, "request", id, details=details)
+
+
+def suite_loss(attacks: Sequence[tuple[Detection, ...]], rules: frozenset[str], policy: Policy) -> SuiteLoss:
+    """Return how many attacks of the suite are found, and how many of them no longer are without `rules`."""
+    found = lost = 0
+    for detections in attacks:
+        if judge(detections, policy).verdict is Verdict.ALLOW:
+            continue
+        found += 1
+        left = [one for one in detections if one.rule not in rules]
+        lost += len(left) < len(detections) and judge(left, policy).verdict is Verdict.ALLOW
+    return SuiteLoss(found, lost)
 
 
 def _counted(row: TrafficRow) -> list[Mapping[str, object]]:

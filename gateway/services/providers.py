@@ -1,14 +1,15 @@
-"""The providers of models. Their keys are write-only. `routing` chooses between them."""
+"""The providers of models, and the test of one with a real request. `routing` chooses between them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Annotated
 
 from gateway.domain.addresses import BASE_URL_PROMISE, MAX_URL_CHARS
+from gateway.domain.circuits import ProviderStatus
 from gateway.domain.keys import KEEP_TEXT
 from gateway.domain.prices import MAX_REPLY_TOKENS, MAX_USD, Price, to_micro
-from gateway.domain.principals import Principal
+from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.providers import (
     KEY_PROMISE,
     MAX_KEY_BYTES,
@@ -21,15 +22,20 @@ from gateway.domain.providers import (
     MAX_WEIGHT,
     Provider,
     ProviderType,
-    check_type,
 )
-from gateway.errors import Conflict
+from gateway.errors import Conflict, InvalidRequest, UpstreamUnavailable
 from gateway.field_types import PlainName, glob
+from gateway.llm.base import Prompt, UpstreamFault, UpstreamRefused
+from gateway.llm.upstream import PAYMENT_REQUIRED, UNPAID, HttpUpstream
 from gateway.schema import Bounds
 from gateway.services.endpoints import Endpoints
+from gateway.services.routing import ProviderConnection, Routing
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 
+MAX_LISTED = 100
+# These statuses mean that the provider has no list of models, not that it is at fault.
+_NO_LIST = (404, 405, 501)
 Dollars = Annotated[float, Bounds(0, MAX_USD)]
 
 
@@ -94,6 +100,27 @@ class NewProvider(ChangedProvider):
     version: None = field(default=None, metadata={"json_name": None})
 
 
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    asked: str
+    http_status: int | None = 200
+    models: tuple[str, ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderTestResult(_Outcome):
+    """The result of a test. asked: the request, ``models`` or a tiny ``completion``.
+
+    http_status: of the provider's answer, None if there was none. models: the first ones that it lists and the record's
+    globs match. error: why it cannot be used, or None.
+    """
+
+    ok: bool
+    latency_ms: float
+    status: ProviderStatus
+
+
 class Providers(Endpoints[Provider]):
     """The providers of this gateway. A change applies to the next prompt, in every process.
 
@@ -107,11 +134,34 @@ class Providers(Endpoints[Provider]):
         "allow_private",
     )  # fmt: skip
 
+    routing: Routing
     from_settings: Provider | None = None
 
     async def list(self) -> tuple[Provider, ...]:
         """Return the stored providers, oldest first, then the one of the settings."""
         return (*await super().list(), *(() if self.from_settings is None else (self.from_settings,)))
+
+    async def test(self, principal: Principal, name: str, context: RequestContext) -> ProviderTestResult:
+        """Ask a provider for its models, or for a tiny completion if it lists none. Counts like any other request.
+
+        It is asked even if it is disabled or its circuit is open.
+
+        Raises:
+            NotFound: there is no provider of this id or name.
+            AuditUnavailable: the request was sent, but it cannot be recorded.
+        """
+        provider = await self.show(name)
+        begun_seconds = self.clock.monotonic_seconds()
+        outcome = await _ask(self.routing.connection(provider))
+        latency_ms = round((self.clock.monotonic_seconds() - begun_seconds) * 1000, 3)
+        if outcome.error is None:
+            self.circuits.succeeded(provider)
+        else:
+            self.circuits.failed(provider, outcome.error)
+        await self.record_test(principal, provider, context, error=outcome.error)
+        return ProviderTestResult(
+            **asdict(outcome), ok=outcome.error is None, latency_ms=latency_ms, status=self.circuits.status(provider)
+        )
 
     def _blank(self, principal: Principal, new: NewProvider) -> Provider:
         return Provider(**self._born("prv", principal), name="", type=new.type)
@@ -123,7 +173,12 @@ class Providers(Endpoints[Provider]):
         }
 
     def _check_together(self, record: Provider) -> None:
-        check_type(record)
+        is_echo = record.type is ProviderType.ECHO
+        for name, value in (("base_url", record.base_url), ("api_key", record.key_reference)):
+            if is_echo and value is not None:
+                raise InvalidRequest(f"{name} is not a field of a provider of type echo.", param=name)
+        if not is_echo and record.base_url is None:
+            raise InvalidRequest("base_url is missing.", param="base_url")
 
     def _check_change(self, record: Provider, changes: ChangedProvider) -> None:
         _check_stored(record)
@@ -145,6 +200,41 @@ class Providers(Endpoints[Provider]):
     def _shown(self, record: Provider) -> dict[str, object]:
         prices = {model: [price.input, price.output] for model, price in record.prices.items()}
         return super()._shown(record) | {"prices": prices}
+
+
+async def _ask(connection: ProviderConnection) -> _Outcome:
+    asked = "models"
+    try:
+        try:
+            upstream = connection.upstream()
+            # An `HttpUpstream` would otherwise answer with an earlier list.
+            listed = await (upstream.ask_models() if isinstance(upstream, HttpUpstream) else upstream.models())
+        except UpstreamFault as error:
+            literals = connection.provider.literal_models()
+            if error.status not in _NO_LIST or not literals:
+                raise
+            asked = "completion"
+            return await _complete(connection, literals[0])
+        names = [str(model["id"]) for model in listed if connection.provider.serves(str(model["id"]))]
+        return _Outcome(asked, models=tuple(names[:MAX_LISTED]))
+    except UpstreamFault as error:
+        return _Outcome(asked, error.status, error=f"The provider cannot be used: {error.detail}.")
+    except UpstreamUnavailable:
+        return _Outcome(asked, error="The provider cannot be used: its answer is no completion.")
+
+
+async def _complete(connection: ProviderConnection, model: str) -> _Outcome:
+    """Ask for a tiny completion. A refusal of it shows that the provider is there and takes the key."""
+    body: Mapping[str, object] = {"model": model, "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
+    try:
+        await connection.upstream().complete(Prompt(model, body))
+    except UpstreamRefused as error:
+        reasons = {
+            404: f"The provider lists no models and has none named {model}: look at base_url.",
+            PAYMENT_REQUIRED: f"The provider cannot be used: {UNPAID}.",
+        }
+        return _Outcome("completion", error.status, error=reasons.get(error.status))
+    return _Outcome("completion")
 
 
 def _check_stored(record: Provider) -> None:

@@ -5,31 +5,30 @@ The record holds a hash of the text. It holds the text itself only where the pol
 """
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
 
 import anyio
 
-from gateway.domain.policies import Capture, CapturedText, ShieldPolicy
+from gateway.domain.policies import CapturedText, ShieldPolicy
 from gateway.domain.principals import Principal, RequestContext
 from gateway.domain.risk_acceptances import Source
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import InvalidRequest
 from gateway.llm.base import Leaf, LeafKind
-from gateway.llm.joined import digest_of, in_text
+from gateway.llm.joined import in_text
 from gateway.records import record
 from gateway.schema import JsonSchema, encode, json_schema
 from gateway.services.alerts import Alerts
 from gateway.services.captures import Captures
 from gateway.services.core import Core, Service
 from gateway.services.detection import DetectorCalls
-from gateway.services.findings import described
+from gateway.services.findings import described, text_at_fault
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import Accept, RiskAcceptances
 from gateway.services.scanner import TextScanner
 from gateway.settings import MAX_TEXT_CHARS, named
-from gateway.shield import Shield
 from gateway.shield.detections import Detection, Direction, ScanResult, Verdict
 from gateway.store.database import StoreUnavailable, Transaction
 
@@ -86,23 +85,9 @@ class ScanAnswer:
         return data
 
 
-@record
-class Scan:
-    """What is recorded of a scan. action, sha256, chars: as of a traffic row. captured: what the policy keeps."""
-
-    result: ScanResult
-    direction: str
-    action: str
-    sha256: str
-    chars: int
-    elapsed_us: int
-    captured: CapturedText | None
-
-
 class Scans(Service):
     """The one way to the shield: for the API, the commands, the MCP tools and the chat."""
 
-    shield: Shield
     alerts: Alerts
     policy: ShieldPolicy
     policies: Policies
@@ -135,13 +120,15 @@ class Scans(Service):
         if not is_recorded:
             return answer
         text, direction = command.text, command.direction
-        captured = None
-        if policy.capture is not Capture.NONE:
-            captured = await self._captures.of_text(text, direction, policy)
         await self.keep(
-            Scan(result, str(direction), answer.action, digest_of(text), len(text), elapsed_us, captured),
+            result,
+            (_leaf(text),),
             principal,
             context,
+            direction=direction,
+            action=answer.action,
+            elapsed_us=elapsed_us,
+            captured=await self._captures.of_text(text, direction, policy),
         )
         return answer
 
@@ -162,31 +149,33 @@ class Scans(Service):
         if accept is not None:
             result = accept(result, policy.scoring)
         if self.detectors is not None:
-            leaf = Leaf("text", text, LeafKind.CONTENT)
             result = await self.detectors.judged(
-                result, (leaf,), command.direction, policy.scoring, owner=owner, accept=accept
+                result, (_leaf(text),), command.direction, policy.scoring, owner=owner, accept=accept
             )
         return result, round((self.clock.monotonic_seconds() - started_seconds) * 1_000_000)
 
-    def _insert(self, tx: Transaction, row: TrafficRow, captured: CapturedText | None) -> None:
-        self.store.traffic.insert(tx, row)
-        if captured is not None:
-            self.store.captures.add(tx, row, captured)
-
     async def keep(
         self,
-        scan: Scan,
+        result: ScanResult,
+        leaves: Sequence[Leaf],
         principal: Principal,
         context: RequestContext,
         *,
+        direction: Direction,
+        action: str,
+        elapsed_us: int,
+        captured: CapturedText | None,
         operation: str = "shield.scan",
         details: Mapping[str, object] | None = None,
     ) -> None:
         """Record a scan. Of a REVIEW or BLOCK, audit event, alert, row and captured text are committed together.
 
-        details: what else the audit event tells. Raises AuditUnavailable, Overloaded.
+        leaves: what was scanned. action: as of a traffic row. captured: what the policy keeps. details: what else the
+        audit event tells.
+
+        Raises AuditUnavailable, Overloaded.
         """
-        result, captured = scan.result, scan.captured
+        sha256, chars = text_at_fault(result, leaves)
         row = TrafficRow(
             id=self.ids.new("trf"),
             occurred_at=self.clock.now_at(),
@@ -197,47 +186,53 @@ class Scans(Service):
             score=result.score,
             key_prefix=principal.key_prefix,
             agent=context.agent,
-            direction=scan.direction,
-            action=scan.action,
-            detections=tuple(described(result.detections, Direction(scan.direction))),
-            text_sha256=scan.sha256,
-            text_chars=scan.chars,
-            elapsed_us=scan.elapsed_us,
-            overhead_us=scan.elapsed_us,
+            direction=str(direction),
+            action=action,
+            detections=tuple(described(result.detections, direction)),
+            text_sha256=sha256,
+            text_chars=chars,
+            elapsed_us=elapsed_us,
+            overhead_us=elapsed_us,
         )
+
+        def insert(tx: Transaction) -> None:
+            self.store.traffic.insert(tx, row)
+            if captured is not None:
+                self.store.captures.add(tx, row, captured)
+
         if result.verdict is Verdict.ALLOW:
-            if self.store.db.write_behind(lambda tx: self._insert(tx, row, captured)):
+            if self.store.db.write_behind(insert):
                 # Callers come faster than the disk: each waits until the queue is written, a second at most.
                 with anyio.move_on_after(CROWD_SECONDS), contextlib.suppress(StoreUnavailable):
                     await self.store.db.write(lambda tx: None, is_durable=False)
             return
-        await self._record(principal, result, row, context, captured, details or {})
+        await self._commit(result, row, principal, context, details or {}, insert)
 
-    async def _record(
+    async def _commit(
         self,
-        principal: Principal,
         result: ScanResult,
         row: TrafficRow,
+        principal: Principal,
         context: RequestContext,
-        captured: CapturedText | None,
         details: Mapping[str, object],
+        insert: Callable[[Transaction], None],
     ) -> None:
+        told = {
+            "verdict": row.verdict,
+            "score": row.score,
+            "direction": row.direction,
+            "sha256": row.text_sha256,
+            "chars": row.text_chars,
+            "detections": list(row.detections),
+        }
         event = self.audit.event(
-            f"shield_scan_{result.verdict.value.lower()}",
+            f"shield_scan_{row.verdict.lower()}",
             source="shield",
             principal=principal,
             request=context,
             resource_type="text",
             direction=row.direction,
-            details={
-                "verdict": result.verdict.value,
-                "score": result.score,
-                "direction": row.direction,
-                "sha256": row.text_sha256,
-                "chars": row.text_chars,
-                "detections": list(row.detections),
-                **details,
-            },
+            details=told | dict(details),
         )
 
         def work(tx: Transaction) -> None:
@@ -251,7 +246,7 @@ class Scans(Service):
                 occurred_at=row.occurred_at,
                 direction=Direction(row.direction or ""),
             )
-            self._insert(tx, row, captured)
+            insert(tx)
 
         await self.audit.commit(work)
 
@@ -268,6 +263,10 @@ def scan_schema() -> JsonSchema:
     }
     required = [name for name in properties if name != "redacted"]
     return cast(JsonSchema, answer | {"properties": properties, "required": required})
+
+
+def _leaf(text: str) -> Leaf:
+    return Leaf("text", text, LeafKind.CONTENT)
 
 
 def _answer(result: ScanResult, elapsed_us: int) -> ScanAnswer:

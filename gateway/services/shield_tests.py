@@ -5,7 +5,8 @@ The texts of the suite raise no alert and do not count as scans or traffic.
 
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 import anyio
@@ -17,7 +18,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import GatewayError
 from gateway.llm.base import Leaf, LeafKind
 from gateway.schema import Bounds, check, decode, encode
-from gateway.services.core import Core, Service
+from gateway.services.core import Service
 from gateway.services.detection import ERROR, DetectorCalls
 from gateway.services.rules import Rules
 from gateway.shield import Shield
@@ -152,15 +153,12 @@ class ShieldTestsState:
 class ShieldTests(Service):
     """The validation suite over the rules in use. The edges check who may run it."""
 
-    def __init__(
-        self, core: Core, *, shield: Shield, rules: Rules | None = None, detectors: DetectorCalls | None = None
-    ) -> None:
-        super().__init__(core)
-        self._detectors = detectors
-        self._rules = rules
-        self._running: ShieldTestsUnderWay | None = None
-        self._shield = shield
-        self._limiter = anyio.CapacityLimiter(1)  # a run keeps a processor busy
+    shield: Shield
+    rules: Rules | None = None
+    detectors: DetectorCalls | None = None
+    _running: ShieldTestsUnderWay | None = field(default=None, init=False)
+    # A run keeps a processor busy.
+    _limiter: anyio.CapacityLimiter = field(default_factory=partial(anyio.CapacityLimiter, 1), init=False)
 
     async def run(
         self,
@@ -175,8 +173,8 @@ class ShieldTests(Service):
             InvalidRequest: there is no such category. AuditUnavailable: the result was not stored.
         """
         check(command)
-        if self._rules is not None:
-            self._rules.apply()
+        if self.rules is not None:
+            self.rules.apply()
         report = await anyio.to_thread.run_sync(self._report, command, principal.name, progress, limiter=self._limiter)
         compared = await self._compare(command)
         ran_at = self.clock.now_at()
@@ -190,10 +188,10 @@ class ShieldTests(Service):
                 ran_by=principal.name,
                 category=command.category,
                 include_known_gaps=command.include_known_gaps,
-                rules=len(self._shield.rules),
-                rules_digest=self._shield.digest,
+                rules=len(self.shield.rules),
+                rules_digest=self.shield.digest,
                 report=report,
-                change=None if last is None else _change(last, report, self._shield.digest),
+                change=None if last is None else _change(last, report, self.shield.digest),
                 detectors=compared,
             )
             text = write_json(encode(run)).decode()
@@ -223,10 +221,10 @@ class ShieldTests(Service):
 
     async def _compare(self, command: RunShieldTests) -> tuple[DetectorComparison, ...]:
         """Ask each detector about the cases of the run."""
-        if not command.detectors or self._detectors is None:
+        if not command.detectors or self.detectors is None:
             return ()
         cases = chosen(command.category, include_known_gaps=command.include_known_gaps)
-        return tuple([await self._compared(self._detectors, one, cases) for one in self._detectors.enabled()])
+        return tuple([await self._compared(self.detectors, one, cases) for one in self.detectors.enabled()])
 
     async def _compared(self, calls: DetectorCalls, detector: Detector, cases: Sequence[Case]) -> DetectorComparison:
         limiter, owner = anyio.CapacityLimiter(detector.max_concurrent), self.ids.new("run")
@@ -234,7 +232,7 @@ class ShieldTests(Service):
         times_us: list[int] = []
 
         async def ask(case: Case) -> None:
-            result, leaf = self._shield.scan(case.sent(), case.direction), Leaf("text", case.sent(), LeafKind.CONTENT)
+            result, leaf = self.shield.scan(case.sent(), case.direction), Leaf("text", case.sent(), LeafKind.CONTENT)
             async with limiter:
                 started_seconds = self.clock.monotonic_seconds()
                 said = await calls.ask(detector, (leaf,), case.direction, owner=owner)
@@ -274,7 +272,7 @@ class ShieldTests(Service):
 
         try:
             return run_suite(
-                self._shield,
+                self.shield,
                 command.category,
                 include_known_gaps=command.include_known_gaps,
                 monotonic_seconds=self.clock.monotonic_seconds,

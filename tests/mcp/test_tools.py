@@ -64,7 +64,6 @@ async def gateway() -> AsyncGenerator[Any, None]:
     policies, acceptances = Policies(core), RiskAcceptances(core)
     scans = Scans(
         core,
-        shield=shield,
         scanner=TextScanner(shield, store, ids, rules=None, max_wait_seconds=None),
         alerts=alerts,
         policy=policy,

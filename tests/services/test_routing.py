@@ -74,8 +74,10 @@ class Process:
         self.alerts = Alerts(self.core)
         self.circuits = Circuits(self.core, alerts=self.alerts, log=log)
         keys = ProviderKeys(self.store.keyfile, Settings(provider_key_dirs=("/",)))
-        self.providers = Providers(self.core, circuits=self.circuits, keys=keys, resolve=self._resolve, log=log)
         self.routing = Routing(self.core, circuits=self.circuits, keys=keys, connect=self._connect)
+        self.providers = Providers(
+            self.core, circuits=self.circuits, keys=keys, resolve=self._resolve, log=log, routing=self.routing
+        )
 
     async def _resolve(self, url: str) -> tuple[str, ...]:
         return self.addresses

@@ -97,7 +97,6 @@ async def room(
     core = Core(store, clock, ids)
     scans = Scans(
         core,
-        shield=cast(Shield, shield),
         scanner=TextScanner(cast(Shield, shield), store, ids, rules=None, max_wait_seconds=max_wait_seconds),
         alerts=Alerts(core),
         policy=policy or ShieldPolicy(),
