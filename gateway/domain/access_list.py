@@ -202,9 +202,8 @@ def _find(indexes: Iterable[_EntryIndex], subject: Subject, value: str) -> Acces
 def _covering(subject: Subject, value: str) -> Iterator[object]:
     """Yield what an entry may say to cover a value, the narrowest first."""
     if subject is Subject.ADDRESS:
-        address = read_address(value)
-        for host_bits in range(address.max_prefixlen + 1) if address else ():
-            yield address.version, host_bits, int(address) >> host_bits
+        if (address := read_address(value)) is not None:
+            yield from ((address.version, bits, int(address) >> bits) for bits in range(address.max_prefixlen + 1))
     elif subject is Subject.DOMAIN:
         # `example.com` covers the domain and its subdomains, `*.example.com` only the subdomains.
         for suffix in suffixes(value):
