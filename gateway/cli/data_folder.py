@@ -158,7 +158,8 @@ def _print_revivals(revivals: Revivals, data_dir: str, console: Console) -> None
             console.note(f"  {remedy}")
     differ = ", ".join(f"{name} {count}" for name, count in revivals.rules.items() if count)
     console.note(
-        "access list, policies and providers are those of the backup" + (f"; of these differ: {differ}" * bool(differ))
+        "access list, policies, providers and detectors are those of the backup"
+        + (f"; of these differ: {differ}" * bool(differ))
     )
     if not revivals.is_known:
         console.note(

@@ -4,8 +4,8 @@ Theory of operation. Deny comes first: a matching entry of the deny list refuses
 entries of that kind in scope, one of them must match. Otherwise the value is allowed. IP and CIDR entries are one kind,
 because both concern the address. The scope of an entry is every caller (`global`) or one key.
 
-`Rules` indexes the list for fast decisions: a dictionary for exact values, one for the networks of each prefix length,
-and compiled globs. A list of thousands of entries costs a few look-ups.
+`Rules` indexes the list for fast decisions: a dictionary for exact values and networks, and compiled globs. A list of
+thousands of entries costs a look-up for each form of an entry that covers the value.
 """
 
 import ipaddress
@@ -138,16 +138,13 @@ class Rules:
     """
 
     def __init__(self, entries: Iterable[AccessEntry], now_at: int) -> None:
-        self._entries = tuple(entry for entry in entries if entry.is_live(now_at))
-        self.until_at = min((entry.expires_at for entry in self._entries if entry.expires_at), default=2**62)
+        live = [entry for entry in entries if entry.is_live(now_at)]
+        self.until_at = min((entry.expires_at for entry in live if entry.expires_at), default=2**62)
         self._indexes: dict[tuple[ListName, Subject, str], _EntryIndex] = {}
-        for entry in self._entries:
+        for entry in live:
             key = (entry.list_name, entry.subject, entry.scope)
-            self._indexes.setdefault(key, _EntryIndex(entry.subject)).add(entry)
-        self.has = frozenset(entry.subject for entry in self._entries)
-
-    def later(self, now_at: int) -> "Rules":
-        return Rules(self._entries, now_at)
+            self._indexes.setdefault(key, _EntryIndex(entry)).add(entry)
+        self.has = frozenset(entry.subject for entry in live)
 
     def has_allow(self, subject: Subject, key_id: str | None) -> bool:
         return any(True for _ in self._of(ListName.ALLOW, subject, key_id))
@@ -161,11 +158,11 @@ class Rules:
         allow = list(self._of(ListName.ALLOW, subject, key_id))
         if not allow:
             return Decision(True)
-        found = _find(allow, value)
+        found = _find(allow, subject, value)
         return Decision(True, found) if found else Decision(False, allow[0].first, is_listed=False)
 
     def denied(self, subject: Subject, value: str, key_id: str | None) -> AccessEntry | None:
-        return _find(self._of(ListName.DENY, subject, key_id), value)
+        return _find(self._of(ListName.DENY, subject, key_id), subject, value)
 
     def _of(self, list_name: ListName, subject: Subject, key_id: str | None) -> "Iterator[_EntryIndex]":
         for scope in (GLOBAL, key_id):
@@ -173,61 +170,46 @@ class Rules:
                 yield index
 
 
-def _find(indexes: "Iterable[_EntryIndex]", value: str) -> AccessEntry | None:
-    return next((found for index in indexes if (found := index.find(value)) is not None), None)
-
-
+@dataclass
 class _EntryIndex:
-    """The entries of one list, subject and scope. first: the oldest."""
+    """The entries of one list, subject and scope. first: the oldest. exact: by what `_covering` yields."""
 
-    def __init__(self, subject: Subject) -> None:
-        self._subject = subject
-        self._exact: dict[str, AccessEntry] = {}
-        self._globs: list[tuple[re.Pattern[str], AccessEntry]] = []
-        self._networks: dict[tuple[int, int], dict[int, AccessEntry]] = {}
-        self.first: AccessEntry | None = None
+    first: AccessEntry
+    exact: dict[object, AccessEntry] = field(default_factory=dict)
+    globs: list[tuple[re.Pattern[str], AccessEntry]] = field(default_factory=list)
 
     def add(self, entry: AccessEntry) -> None:
-        self.first = self.first or entry
-        if self._subject is Subject.ADDRESS:
+        if entry.subject is Subject.ADDRESS:
             network = ipaddress.ip_network(entry.value)
             host_bits = network.max_prefixlen - network.prefixlen
-            prefixes = self._networks.setdefault((network.version, host_bits), {})
-            prefixes.setdefault(int(network.network_address) >> host_bits, entry)
-        elif self._subject not in (Subject.KEY, Subject.DOMAIN) and any(sign in entry.value for sign in "*?["):
-            self._globs.append((glob(entry.value), entry))
+            self.exact.setdefault((network.version, host_bits, int(network.network_address) >> host_bits), entry)
+        elif entry.subject not in (Subject.KEY, Subject.DOMAIN) and any(sign in entry.value for sign in "*?["):
+            self.globs.append((glob(entry.value), entry))
         else:
-            self._exact.setdefault(entry.value, entry)
+            self.exact.setdefault(entry.value, entry)
 
-    def find(self, value: str) -> AccessEntry | None:
-        if not value:
-            return None
-        match self._subject:
-            case Subject.ADDRESS:
-                return self._find_address(value)
-            case Subject.KEY:
-                return self._exact.get(value)
-            case Subject.DOMAIN:
-                # `example.com` covers the domain and its subdomains, `*.example.com` only the subdomains.
-                for number, suffix in enumerate(suffixes(value)):
-                    found = self._exact.get(suffix) or (self._exact.get(f"*.{suffix}") if number else None)
-                    if found:
-                        return found
-                return None
-        folded = value.strip().casefold()
-        if found := self._exact.get(folded):
+
+def _find(indexes: Iterable[_EntryIndex], subject: Subject, value: str) -> AccessEntry | None:
+    folded = value if subject is Subject.KEY else value.strip().casefold()
+    for index in indexes if value else ():
+        exact = (index.exact[one] for one in _covering(subject, folded) if one in index.exact)
+        found = next(exact, None) or next((entry for pattern, entry in index.globs if pattern.match(folded)), None)
+        if found is not None:
             return found
-        return next((entry for pattern, entry in self._globs if pattern.match(folded)), None)
+    return None
 
-    def _find_address(self, value: str) -> AccessEntry | None:
-        address = read_address(value)
-        if address is None:
-            return None
-        number = int(address)
-        for (version, host_bits), prefixes in self._networks.items():
-            if version == address.version and (found := prefixes.get(number >> host_bits)) is not None:
-                return found
-        return None
+
+def _covering(subject: Subject, value: str) -> Iterator[object]:
+    """Yield what an entry may say to cover a value, the narrowest first."""
+    if subject is Subject.ADDRESS:
+        if (address := read_address(value)) is not None:
+            yield from ((address.version, bits, int(address) >> bits) for bits in range(address.max_prefixlen + 1))
+    elif subject is Subject.DOMAIN:
+        # `example.com` covers the domain and its subdomains, `*.example.com` only the subdomains.
+        for suffix in suffixes(value):
+            yield from (suffix, f"*.{suffix}") if suffix != value else (suffix,)
+    else:
+        yield value
 
 
 def is_duplicate(first: AccessEntry, second: AccessEntry) -> bool:

@@ -100,10 +100,8 @@ class AccessGuard(Service):
 
     def _rules(self) -> Rules:
         entries, now_at = self.store.authority.now.access_entries, self.clock.now_at()
-        if entries is not self._entries:
+        if entries is not self._entries or now_at >= self.rules.until_at:
             self.rules, self._entries = Rules(entries, now_at), entries
-        elif now_at >= self.rules.until_at:
-            self.rules = self.rules.later(now_at)
         return self.rules
 
     def _check(self, subject: Subject, value: str, principal: Principal, param: str | None) -> None:

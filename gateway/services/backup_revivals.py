@@ -83,7 +83,7 @@ class Revival(Generic[T]):
 class Revivals:
     """The access that a restore gives back. are_kept_out: the newer state was kept instead.
 
-    is_known: the present database could be compared. rules: how many policies, access entries and providers differ.
+    is_known: the present database could be compared. rules: how many of each kind of rule differ.
     """
 
     keys: tuple[Revival[KeyRecord], ...] = ()
@@ -169,6 +169,7 @@ def _read(store: Store, tx: Transaction) -> Present:
             "policies": {policy.id: policy for policy in store.policies.all(tx)},
             "access entries": dict(store.access_list.versions(tx)),
             "providers": {provider.id: provider for provider in store.providers.all(tx)},
+            "detectors": {detector.id: detector for detector in store.detectors.all(tx)},
         },
     )
 

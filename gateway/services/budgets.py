@@ -98,17 +98,8 @@ class Budgets(Resource[Budget]):
         amount = amount_of(new.limit, new.unit)
         if new.scope is BudgetScope.KEY:
             value = find_key(self.store, tx, value or "", param="scope_value").id
-        return Budget(
-            **self._born("bud", tx.principal),
-            name=new.name.strip(),
-            scope=new.scope,
-            scope_value=value,
-            unit=new.unit,
-            limit_amount=amount,
-            window=new.window,
-            soft_pct=new.soft_pct,
-            action=new.action,
-        )
+        blank = Budget(**self._born("bud", tx.principal), limit_amount=amount)
+        return patched(blank, new, name=new.name.strip(), scope_value=value)
 
     def _changed(self, tx: AuthorityTransaction, before: Budget, changes: ChangedBudget) -> Budget:
         with as_conflict():  # the unit of the budget forbids the limit

@@ -254,18 +254,14 @@ def _check_scope(wanted: WantedAcceptance) -> None:
     for name, scopes in _SCOPES.items():
         if wanted.scope not in scopes and getattr(wanted, name) not in (None, False):
             raise InvalidRequest(f"{name} is for the scope {' or '.join(scopes)}.", param=name)
-    for scope, name in ((AcceptanceScope.RULE_KEY, "key"), (AcceptanceScope.RULE_POLICY, "policy")):
-        if wanted.scope is scope and getattr(wanted, name) is None:
+    for name in ("key", "policy", "agent"):
+        if wanted.scope.value == f"rule_{name}" and not (getattr(wanted, name) or "").strip():
             raise InvalidRequest(f"{name} is missing.", param=name)
     if wanted.scope is AcceptanceScope.RULE_AGENT:
-        if not (wanted.agent or "").strip():
-            raise InvalidRequest("agent is missing.", param="agent")
-        if wanted.any_key == (wanted.key is not None):
-            why = (
-                "any_key is for an agent without a key."
-                if wanted.any_key
-                else "Anyone may claim the name of an agent: give the key as well, or set any_key to true."
-            )
+        if wanted.any_key and wanted.key is not None:
+            raise InvalidRequest("any_key is for an agent without a key.", param="any_key")
+        if not wanted.any_key and wanted.key is None:
+            why = "Anyone may claim the name of an agent: give the key as well, or set any_key to true."
             raise InvalidRequest(why, param="any_key")
     if wanted.scope is AcceptanceScope.FINDING:
         if wanted.alert is None and wanted.digest is None:

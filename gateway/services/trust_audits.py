@@ -6,6 +6,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -43,7 +44,6 @@ from gateway.shield.data_files import RULES_FILE
 from gateway.shield.suite import run_examples
 from gateway.store.database import Transaction
 
-CHAIN_CACHE_SECONDS = 300.0
 AUTH_FAILURES = ("api_key_refused", "sign_in_failed", "sign_in_throttled", "session_refused")
 POINT_MS = 5 * 60_000
 POINTS_KEPT_MS = 90 * DAY_MS
@@ -86,9 +86,6 @@ class TrustAudits(Resource[TrustAudit]):
     running: Running
 
     _lock: anyio.Lock = field(init=False, default_factory=anyio.Lock)
-    _chain: ChainReport | None = field(init=False, default=None)
-    _chain_seconds: float = field(init=False, default=0.0)
-    _weak_rules: tuple[str, ...] | None = field(init=False, default=None)
 
     async def run(self, principal: Principal, context: RequestContext) -> TrustAudit:
         """Run every check and store the result, unless it is over the settings of a shell. Raises AuditUnavailable."""
@@ -146,13 +143,12 @@ class TrustAudits(Resource[TrustAudit]):
             await self.run(local("gateway"), RequestContext(request_id=self.ids.new("req")))
 
     async def check(self) -> tuple[str, tuple[Check, ...]]:
-        """Run every check once. Return the instance whose settings were checked, or THIS_SHELL, and the checks.
-
-        The audit chain is verified again after five minutes, the rules only once.
-        """
+        """Run every check once. Return the instance whose settings were checked, or THIS_SHELL, and the checks."""
         gateway = await self.store.db.read(self.running.checked)
-        async with self._lock:  # concurrent audits share the slow checks
-            chain = await self._verified()
+        chain = None
+        async with self._lock:  # one audit at a time verifies the whole chain and tries the rules
+            with suppress(GatewayError):
+                chain = await self.audit.verify()
             self_test = await to_thread.run_sync(self._self_test, gateway.rules_digest)
         return gateway.settings_of, run_checks(await self._facts(gateway, chain, self_test))
 
@@ -173,16 +169,6 @@ class TrustAudits(Resource[TrustAudit]):
         report = self.report(tx)
         return PosturePoint(self.clock.now_at(), report.threat_score, report.posture_score)
 
-    async def _verified(self) -> ChainReport | None:
-        now_seconds = self.clock.monotonic_seconds()
-        if self._chain is None or now_seconds - self._chain_seconds >= CHAIN_CACHE_SECONDS:
-            try:
-                self._chain = await self.audit.verify()
-            except GatewayError:
-                return None
-            self._chain_seconds = now_seconds
-        return self._chain
-
     def _self_test(self, rules_digest: str) -> dict[str, Any]:
         """Run the rules' own examples, unless the rules are the built-in ones or this process has other rules.
 
@@ -193,10 +179,8 @@ class TrustAudits(Resource[TrustAudit]):
             return {"are_rules_builtin": True, "weak_rules": ()}
         if rules_digest != self.running.shield.digest:
             return {"weak_rules": None}
-        if self._weak_rules is None:
-            failures = run_examples(self.running.shield).failures
-            self._weak_rules = tuple(dict.fromkeys(failure.rule for failure in failures))
-        return {"weak_rules": self._weak_rules}
+        failures = run_examples(self.running.shield).failures
+        return {"weak_rules": tuple(dict.fromkeys(failure.rule for failure in failures))}
 
     async def _facts(self, gateway: RunningGateway, chain: ChainReport | None, self_test: Mapping[str, Any]) -> Facts:
         now_at, folder = self.clock.now_at(), self.running.settings.data_dir

@@ -12,6 +12,7 @@ from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
 from gateway.clock import Clock
 from gateway.compose import open_gateway
+from gateway.domain.access_list import Rules
 from gateway.domain.audit import AuditEvent, AuditFilter
 from gateway.domain.keys import NewKey
 from gateway.domain.principals import RequestContext, Scope, local
@@ -300,7 +301,7 @@ async def test_an_entry_that_expires_counts_no_longer(site: Site) -> None:
     entry = await site.add("deny", "IP", THERE, expires_at="2099-01-01T00:00:00Z")
     assert refused_by(await site.scan(peer=THERE), entry)
     guard = site.gateway.access
-    guard.rules = guard.rules.later(guard.rules.until_at)
+    guard.rules = Rules(site.gateway.store.authority.now.access_entries, guard.rules.until_at)
     assert (await site.scan(peer=THERE))["status"] == 200
 
 

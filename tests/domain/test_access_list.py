@@ -104,10 +104,11 @@ def test_an_allow_entry_for_one_key_says_nothing_of_others() -> None:
 
 
 def test_an_entry_stops_to_count_when_it_expires() -> None:
-    rules = Rules([entry("deny", "AGENT", "bot", expires_at=NOW + 1000), entry("deny", "AGENT", "old")], NOW)
+    entries = [entry("deny", "AGENT", "bot", expires_at=NOW + 1000), entry("deny", "AGENT", "old")]
+    rules = Rules(entries, NOW)
     assert not passes(rules, Subject.AGENT, "bot")
     assert rules.until_at == NOW + 1000
-    later = rules.later(NOW + 1000)
+    later = Rules(entries, rules.until_at)
     assert passes(later, Subject.AGENT, "bot")
     assert not passes(later, Subject.AGENT, "old")
 

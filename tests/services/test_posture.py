@@ -24,7 +24,7 @@ from gateway.services.audit import Audit
 from gateway.services.core import Core
 from gateway.services.health import Health
 from gateway.services.running import Running
-from gateway.services.trust_audits import CHAIN_CACHE_SECONDS, TrustAudits
+from gateway.services.trust_audits import TrustAudits
 from gateway.settings import Settings
 from gateway.shield import Severity, Shield, load_rules
 from gateway.store.database import StoreUnavailable
@@ -164,24 +164,6 @@ async def test_a_key_file_that_is_not_there_is_not_judged(tmp_path: Path) -> Non
     async with room(tls_cert="c.pem", tls_key=str(tmp_path / "no.pem")) as here:
         assert await here.status("files-tls-key") is CheckStatus.NOT_APPLICABLE
         assert await here.status("exposure-tls") is CheckStatus.PASS
-
-
-async def test_the_chain_is_verified_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with room() as here:
-        runs = []
-        verify = here.audit.verify
-
-        async def counted() -> Any:
-            runs.append(1)
-            return await verify()
-
-        monkeypatch.setattr(here.audit, "verify", counted)
-        await here.audits.check()
-        await here.audits.check()
-        assert len(runs) == 1
-        here.clock.at += int(CHAIN_CACHE_SECONDS * 1000)
-        await here.audits.check()
-        assert len(runs) == 2
 
 
 async def test_a_chain_that_cannot_be_read_fails_its_check(monkeypatch: pytest.MonkeyPatch) -> None:
