@@ -1,14 +1,14 @@
 """The answers of a rate window of 60 seconds. `store/rate_windows.py` and `rate_grants.py` hold the windows."""
 
 import math
+from dataclasses import dataclass
 
 from gateway.errors import RateLimited
-from gateway.records import record
 
 WINDOW_SECONDS = 60.0
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Admission:
     """The answer of the window to one call.
 

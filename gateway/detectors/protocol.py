@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from gateway.domain.detectors import SAFE, Detector
-from gateway.records import record
 from gateway.shield.detections import Direction
 
 
@@ -13,7 +13,7 @@ class Unreadable(ValueError):
     """The answer does not have the form of the protocol. It never means that a text is safe."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Question:
     """A text to judge. asked: what an answer of a model replies to, empty if that is not known."""
 
@@ -22,7 +22,7 @@ class Question:
     asked: str = ""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """What a detector says of one text.
 
@@ -40,7 +40,7 @@ class Judgement:
 NOTHING = Judgement(0.0, SAFE)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Protocol:
     """One kind of detector.
 

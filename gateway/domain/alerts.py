@@ -10,7 +10,6 @@ from gateway.domain.paging import PageQuery
 from gateway.domain.policies import UNSCANNABLE_RULE
 from gateway.errors import Conflict
 from gateway.field_types import UntilInAYear, line, note
-from gateway.records import named_record
 from gateway.shield.detections import Severity
 
 MERGE_WITHIN_MS = 10 * 60 * 1000
@@ -67,7 +66,7 @@ TRANSITIONS: Mapping[AlertStatus, frozenset[AlertStatus]] = {
 _WORST_FIRST = tuple(Severity)
 
 
-@named_record
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
     """An event that needs a person's attention. Times in Unix milliseconds.
 
@@ -149,7 +148,7 @@ class AlertStep:
     after: Mapping[str, object] | None = None
 
 
-@named_record
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AlertCase(Alert):
     """One alert with everything that was done about it, oldest first."""
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 from gateway.domain.paging import PageQuery
-from gateway.records import record
 from gateway.strict_json import json_writer
 
 GENESIS_HASH = "0" * 64
@@ -27,7 +26,7 @@ canonical_text = json_writer(sort_keys=True)
 """Encode a value as JSON with sorted keys and no blanks."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class AuditEvent:
     """One event of the audit log.
 
@@ -102,7 +101,7 @@ class ChainReport:
     reason: str | None = None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ChainHead:
     """The last link of an instance's chain, or an earlier one."""
 

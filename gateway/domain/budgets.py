@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from gateway.domain.globs import glob
-from gateway.records import record
 
 MICRO = 1_000_000
 MAX_BUDGETS = 1000
@@ -127,7 +126,7 @@ class Spender:
     providers: Collection[str]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Usage:
     """What a completion uses, or its upper bound. microusd: None when there is no price for the model."""
 

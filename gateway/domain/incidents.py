@@ -12,7 +12,6 @@ from gateway.domain.alerts import ACTIVE, MAX_NAME_CHARS, MAX_NOTE_CHARS, Alert,
 from gateway.domain.paging import PageQuery
 from gateway.domain.traffic import TrafficRow
 from gateway.field_types import line, note
-from gateway.records import named_record
 from gateway.schema import Bounds
 from gateway.shield.detections import Severity
 
@@ -38,7 +37,7 @@ class IncidentFilter(PageQuery):
     until: int | None = None
 
 
-@named_record
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
     """An incident, summed up over its alerts. alerts, active: how many. requests: sightings. rules: with sightings."""
 
@@ -70,7 +69,7 @@ class SeenElsewhere:
     direction: str | None
 
 
-@named_record
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentCase(Incident):
     """One incident with its alerts, its newest requests, where its secrets were also seen, and what was done."""
 

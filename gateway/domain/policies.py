@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from gateway.records import project, record
+from gateway.records import project
 from gateway.shield.detections import CATEGORIES, Detection, Direction, Effect, ScanResult, Severity
 from gateway.shield.scoring import DEFAULT_POLICY, Action, Policy, judge
 
@@ -131,7 +131,7 @@ class RuleOverride:
     version: int = 1
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class CapturedText:
     """A captured text that is about to be stored. is_cut: the text was longer. days: the retention."""
 
@@ -145,7 +145,7 @@ class CapturedText:
         return KeptText(self.direction, self.mode, self.text, self.is_cut, captured_at + self.days * 86_400_000)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class KeptText:
     """A stored capture, as the API shows it."""
 

@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import Literal
 
 from gateway.errors import InvalidRequest
-from gateway.records import record
 
 
 class Scope(StrEnum):
@@ -152,7 +151,7 @@ def read_request_id(text: str, *, param: str = "request_id") -> str:
     return found
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class RequestContext:
     """The origin of a request, for the audit log.
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gateway.domain.paging import PageQuery
-from gateway.records import record
 from gateway.shield.detections import Verdict
 
 PRODUCTION = "production"
@@ -19,7 +18,7 @@ MAX_TRAFFIC_LIMIT = 500
 Origin = Literal["production", "demo"]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class TrafficRow:
     """One scan or completion.
 

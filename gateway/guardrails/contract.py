@@ -6,11 +6,10 @@ same decisions as a chat, and knows no rule. An unknown field is ignored: a late
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from gateway.errors import InvalidRequest
-from gateway.records import record
 from gateway.shield.detections import Detection, Direction, ScanResult, Verdict
 
 Json = Mapping[str, Any]
@@ -18,7 +17,7 @@ MOST_TEXTS = 2_000
 _INDEX = re.compile(r"(?:messages|choices)\[(\d+)\]")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Call:
     """One call of a contract. headers: by lower-case name. request_id: ours."""
 
@@ -27,7 +26,7 @@ class Call:
     request_id: str
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Asked:
     """What is judged together. body: a prompt with `messages` if inbound, an answer with `choices` if outbound.
 
@@ -39,7 +38,7 @@ class Asked:
     first: int = 0
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Judged:
     """What the shield says, and what the policy of the key does.
 
@@ -73,7 +72,7 @@ class Judged:
         return self.is_flagged and (is_all or found.category in self.masked)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Route:
     """One route of a contract.
 

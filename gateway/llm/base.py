@@ -1,13 +1,12 @@
 """What passes between the chat, the dialect and the upstreams: records and one protocol. Names no transport."""
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
 
 from gateway.domain.policies import UnscannedPart
 from gateway.errors import GatewayError, UpstreamUnavailable
-from gateway.records import record
 
 MOST_TOKENS = 10**8
 """More than any reply takes. A larger count of an upstream is cut to this, so that no sum overflows."""
@@ -25,7 +24,7 @@ class LeafKind(StrEnum):
     TOOL = "tool"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Leaf:
     """One text that reaches the model or the client.
 
@@ -40,7 +39,7 @@ class Leaf:
     view: str = ""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Leaves:
     """Every text of one request or of one part of a reply, and the places that hold something no one can read."""
 
@@ -48,7 +47,7 @@ class Leaves:
     unscanned: tuple[UnscannedPart, ...] = ()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Prompt:
     """A checked chat request.
 
@@ -72,7 +71,7 @@ class Prompt:
         return "tools" in self.body or "functions" in self.body
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Reply:
     """A checked completion.
 
@@ -94,7 +93,7 @@ class Reply:
         return replace(self, body=body, raw=None)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ChatRequest:
     """A checked request and every text of it."""
 
@@ -102,7 +101,7 @@ class ChatRequest:
     leaves: Leaves
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ReplyLeaves:
     """The texts of a reply: one entry a choice, in order, and what stands outside of the choices."""
 

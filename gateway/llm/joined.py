@@ -12,12 +12,11 @@ import hashlib
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from operator import itemgetter
 
 from gateway.llm.base import Leaf, LeafKind
-from gateway.records import record
 from gateway.shield.detections import MASKED_CATEGORIES, Detection, ScanResult
 from gateway.shield.scoring import MODEL_RULE
 
@@ -40,7 +39,7 @@ Seal = Callable[[str], str]
 """Returns the keyed hash of a secret."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class JoinedText:
     """Many leaves as one text.
 

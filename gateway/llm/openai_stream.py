@@ -14,7 +14,6 @@ import anyio.lowlevel
 from gateway.llm.base import MOST_TOKENS, UpstreamFault
 from gateway.llm.masking import strings
 from gateway.llm.openai_request import MAX_CHOICES
-from gateway.records import record
 
 CHUNK, WHOLE = "chat.completion.chunk", "chat.completion"
 MAX_TOOL_CALLS = 1_000
@@ -29,7 +28,7 @@ Event = Mapping[str, Any]
 """One event of a stream, as JSON is written of it."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Piece:
     """Some more text of a reply. channel: which of the texts of a choice it continues."""
 

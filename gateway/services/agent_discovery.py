@@ -21,7 +21,6 @@ from gateway.domain.agents import (
 from gateway.domain.alerts import MERGE_WITHIN_MS, AlertSource
 from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import AccessDenied
-from gateway.records import named_record
 from gateway.services.alerts import ITSELF, Alerts
 from gateway.services.core import Service
 from gateway.shield.detections import Severity
@@ -43,7 +42,7 @@ class AgentBlocked(AccessDenied):
         self.name = name
 
 
-@named_record
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
     """One use of the gateway by an agent. name: as reported, without secrets. model: requested. tools: offered.
 

@@ -8,7 +8,7 @@ texts, and the texts themselves only where the policy of the key says so.
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -27,7 +27,6 @@ from gateway.llm.base import ChatRequest, Reply, UpstreamRefused
 from gateway.llm.openai import OpenAiDialect
 from gateway.metrics import Metrics
 from gateway.offload import ThreadOffload
-from gateway.records import record
 from gateway.services.access_guard import AccessGuard
 from gateway.services.agent_discovery import AgentDiscovery
 from gateway.services.alerts import Alerts
@@ -58,7 +57,7 @@ T = TypeVar("T")
 SETTLE_SECONDS = 10.0
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ChatAnswer:
     """A completion for the client, and what it reads about the shield."""
 

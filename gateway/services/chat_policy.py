@@ -27,7 +27,6 @@ from gateway.llm.joined import digest_of, in_text, join, message_ends
 from gateway.llm.masking import NOTICE, strings, with_strings
 from gateway.llm.openai import OpenAiDialect
 from gateway.offload import ThreadOffload
-from gateway.records import record
 from gateway.services.captures import Captures
 from gateway.services.detection import DetectorCalls
 from gateway.services.scanner import TextScanner
@@ -45,7 +44,7 @@ _TEXTS_A_TURN = 64
 _TEXTS_IN_LOOP = 500  # more are joined in a thread
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Scanned(Generic[Text]):
     """What the shield says of a prompt or reply, and what was done.
 

@@ -19,7 +19,6 @@ from gateway.errors import AccessDenied, GatewayError, status_of
 from gateway.llm.base import ChatRequest, Prompt, Reply, UpstreamRefused
 from gateway.llm.tools import listed_tools
 from gateway.metrics import Metrics
-from gateway.records import record
 from gateway.services.access_guard import EntryDenied
 from gateway.services.agent_discovery import AgentBlocked, Sighting
 from gateway.services.alerts import Alerts
@@ -48,7 +47,7 @@ _AUDITED = (
 _UNSCANNED = ScanResult(Verdict.ALLOW, 0)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ShieldSummary:
     """What a client reads about the shield. score: 0 to 100. overhead_ms: the time that was not the model's."""
 
@@ -58,7 +57,7 @@ class ShieldSummary:
     overhead_ms: float
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A reply as it came. by: who answered. used: None if nobody counted."""
 

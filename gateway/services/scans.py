@@ -18,7 +18,6 @@ from gateway.domain.traffic import TrafficRow
 from gateway.errors import InvalidRequest
 from gateway.llm.base import Leaf, LeafKind
 from gateway.llm.joined import in_text
-from gateway.records import record
 from gateway.schema import JsonSchema, encode, json_schema
 from gateway.services.alerts import Alerts
 from gateway.services.captures import Captures
@@ -50,7 +49,7 @@ class ScanText:
     ] = Direction.INBOUND
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ScanStats:
     """How many detections there are, in all and by severity and category."""
 
@@ -62,7 +61,7 @@ class ScanStats:
     categories: dict[str, int]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ScanAnswer:
     """The answer of one scan.
 

@@ -25,7 +25,7 @@ from gateway.domain.traffic_sums import (
     quantile_ms,
 )
 from gateway.errors import Conflict, NotFound
-from gateway.records import named_record, project
+from gateway.records import project
 from gateway.services.alerts import request_alerts
 from gateway.services.core import Service
 from gateway.services.findings import LedgerLine, ledger_line
@@ -110,7 +110,7 @@ class TrafficSummary:
     top: Mapping[str, tuple[TopValue, ...]]
 
 
-@named_record
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficDetail(TrafficRow):
     """One row, the rules that make its score, the alerts it counts in, and its stored texts."""
 
