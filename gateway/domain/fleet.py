@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
 from gateway.domain.posture import PosturePoint
 from gateway.errors import InvalidRequest
-from gateway.records import project
 from gateway.strict_json import read_timestamp
 
 ONLINE_MS = 45_000
@@ -139,17 +138,15 @@ def connection_of(last_seen_at: int | None, now_at: int) -> Connection:
 
 def view_of(beat: Heartbeat, scores: PosturePoint, now_at: int) -> InstanceView:
     """Return the view of a gateway that uses this database. scores: those of the database."""
+    shared = {one.name for one in fields(Heartbeat)} - {"started_at"}
     uptime_seconds = max(0, beat.last_seen_at - beat.started_at) // 1000
-    return project(
-        InstanceView,
-        beat,
+    return InstanceView(
+        **{name: getattr(beat, name) for name in shared},
         connection=connection_of(beat.last_seen_at, now_at),
         uptime=uptime_seconds,
         uptime_seconds=uptime_seconds,
         posture_score=scores.posture_score,
         threat_score=scores.threat_score,
-        peer=None,
-        problem=None,
     )
 
 
@@ -221,9 +218,9 @@ def _instance(checked: Mapping[str, Any], peer: Peer, answered: Connection) -> I
     connection = answered
     if last_seen_at is not None and peer.answered_at is not None:
         connection = max(answered, connection_of(last_seen_at, peer.answered_at), key=tuple(Connection).index)
-    is_offline = connection is Connection.OFFLINE
+    is_known = connection is not Connection.OFFLINE and "status" in checked
     changes = {
-        "status": InstanceStatus.CRITICAL if is_offline else InstanceStatus(checked["status"]),
+        "status": InstanceStatus(checked["status"]) if is_known else InstanceStatus.CRITICAL,
         "connection": connection,
         "uptime": checked.get("uptime_seconds"),
         "last_seen_at": peer.answered_at if last_seen_at is None else last_seen_at,

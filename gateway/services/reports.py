@@ -149,10 +149,7 @@ class Reports(Resource[Report]):
                 continue
             span = EVERY_MS[schedule.every]
             next_at = schedule.next_at + span * (1 + (now_at - schedule.next_at) // span)
-
-            def claim(tx: Transaction, one: ReportSchedule = schedule, at: int = next_at) -> bool:
-                return self.store.report_schedules.advance(tx, one, next_at=at, now_at=now_at)
-
+            claim = partial(self.store.report_schedules.advance, schedule=schedule, next_at=next_at, now_at=now_at)
             if await self.store.db.write(claim):
                 until = next_at - span
                 wanted = NewReport(type=schedule.type, format=schedule.format, since=until - span, until=until)

@@ -67,10 +67,7 @@ class Retention(Service):
 
     async def _prune_audit(self, before: int) -> None:
         for instance_id in await self.store.db.read(self.store.audit.instances):
-
-            def batch(tx: Transaction, chain: str = instance_id) -> int:
-                return self.store.audit.prune(tx, chain, before=before, limit=BATCH_ROWS)
-
+            batch = partial(self.store.audit.prune, instance_id=instance_id, before=before, limit=BATCH_ROWS)
             if count := await self._repeat(batch):
                 head = await self.store.db.read(partial(self.store.audit.beginning, instance_id=instance_id))
                 details = {"events": count, "before": before, "boundary_seq": head.seq, "boundary_hash": head.hash}
