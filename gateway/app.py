@@ -18,7 +18,7 @@ from gateway.llm.openai import OpenAiDialect
 from gateway.llm.prices import load_prices
 from gateway.llm.upstream import HttpUpstream, JsonReader, addresses_of
 from gateway.log import Log
-from gateway.metrics import Board, Metrics
+from gateway.metrics import Metrics
 from gateway.services.access_guard import AccessGuard
 from gateway.services.access_list import AccessList
 from gateway.services.agent_discovery import AgentDiscovery
@@ -77,6 +77,7 @@ from gateway.services.trust_audits import TrustAudits
 from gateway.services.users import Users
 from gateway.settings import Settings
 from gateway.shield import Shield
+from gateway.store.metric_board import MetricBoard
 from gateway.store.rate_grants import RateGrants
 from gateway.store.rate_windows import RateWindows
 from gateway.store.store import Store
@@ -95,7 +96,7 @@ class Shared:
 
     shield: Shield
     limiter: RateWindows
-    board: Board
+    board: MetricBoard
     started_at: int
     database: tuple[int, int] | None = None
 
@@ -147,6 +148,7 @@ class Lasting(Core):
         self.spending = Spending(self, alerts=alerts)
         self.budgets = Budgets(self, spending=self.spending)
         self.risk_acceptances = RiskAcceptances(self)
+        self.local_rules = LocalRules(self, rules=None)  # for commands; a gateway has its own
         self.circuits = Circuits(self, alerts=alerts, log=log)
         self.detector_circuits = Circuits(self, alerts=alerts, log=log, source=AlertSource.DETECTOR)
 

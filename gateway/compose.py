@@ -12,7 +12,7 @@ from anyio import to_thread
 
 from gateway import shield
 from gateway.app import Gateway, Lasting, Shared
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import Clock, Ids
 from gateway.errors import AuditUnavailable, Overloaded, SetupError
 from gateway.http.client import Client
 from gateway.log import Log
@@ -34,17 +34,6 @@ _UNTIL_RESTART = (
 def database_path(settings: Settings) -> str:
     """Return the path of the database, or ``:memory:``."""
     return settings.data_dir if settings.data_dir == ":memory:" else os.path.join(settings.data_dir, DATABASE)
-
-
-def server_address(settings: Settings) -> Address | None:
-    """Return the PostgreSQL database that the settings name, or None for one in the data folder.
-
-    Raises:
-        SetupError: the address or the file of its password cannot be used.
-    """
-    if not settings.has_server:
-        return None
-    return Address.parse(str(settings.database_url), password_file=settings.database_password_file)
 
 
 def has_database(settings: Settings) -> bool:
@@ -128,21 +117,24 @@ async def open_lasting(
     """Open the data folder, making it if needed, and yield the services that need no rules; close them afterwards.
 
     Raises:
-        SetupError: the data folder or the database cannot be used.
+        SetupError: the data folder, the database or the file of its password cannot be used.
     """
-    clock = SystemClock()
-    ids = SystemIds(clock)
+    clock = Clock()
+    ids = Ids(clock)
     identity = shared.database if shared else None
     with _naming_a_full_disk(settings.data_dir):
         if identity is None:
             make_data_dir(settings.data_dir)
+        address = None
+        if settings.has_server:
+            address = Address.parse(str(settings.database_url), password_file=settings.database_password_file)
         store = await open_store(
             database_path(settings),
             clock=clock,
             ids=ids,
             log=log,
             identity=identity,
-            address=server_address(settings),
+            address=address,
             seal_key=read_seal_key(settings.seal_key_file),
         )
         try:

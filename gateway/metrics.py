@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import add
-from typing import Literal, Protocol
+from typing import Literal
+
+from gateway.store.metric_board import MetricBoard
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MOST_SERIES = 500
@@ -92,16 +94,6 @@ FAMILIES = (
 )
 
 
-class Board(Protocol):
-    """Where processes publish their metrics for each other; see `store.metric_board`."""
-
-    def claim(self) -> bytes: ...
-
-    def publish(self, state: bytes) -> bool: ...
-
-    def others(self) -> list[bytes]: ...
-
-
 class Metrics:
     """The metrics of one process.
 
@@ -112,7 +104,7 @@ class Metrics:
     others' part is as old as their last `publish`; gauges are this process's own.
     """
 
-    def __init__(self, families: Sequence[Family] = FAMILIES, *, board: Board | None = None) -> None:
+    def __init__(self, families: Sequence[Family] = FAMILIES, *, board: MetricBoard | None = None) -> None:
         self._board = board
         self._families = {family.name: family for family in families}
         # A counter or gauge has one number. A histogram has the count of each bucket, the last unbounded, and the sum.

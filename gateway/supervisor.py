@@ -5,11 +5,11 @@ with a `Child`. A child therefore goes on in the caller's code, and its errors r
 blocked in it until `unblock_signals`. The supervisor has no thread, no event loop and no database, so each fork is a
 clean copy.
 
-Each slot has a current process and, during a reload, one that is starting. When the new process reports that it is
-ready, it becomes the current one, and the old one gets SIGTERM and finishes its requests. So a reload is read once,
-here, and some process always answers. Every wait is one `select` over two pipes: signal handlers write to one, and
-children to the other, once when they are ready and then as a heartbeat. Nobody writes to a third pipe, whose writing
-end only the supervisor has: a child whose supervisor was killed reads its end and stops.
+Each slot has a process and, during a reload, one more that is starting. When the new process reports that it is ready,
+the old one gets SIGTERM and finishes its requests. So a reload is read once, here, and some process always answers.
+Every wait is one `select` over two pipes: signal handlers write to one, and children to the other, once when they are
+ready and then as a heartbeat. Nobody writes to a third pipe, whose writing end only the supervisor has: a child whose
+supervisor was killed reads its end and stops.
 """
 
 import os
@@ -31,38 +31,41 @@ _STEADY_SECONDS = 10.0
 _NEVER = float("inf")
 
 
+@dataclass(frozen=True, slots=True)
 class Child:
     """A forked process's link to its supervisor.
 
     number: of its slot, from 0. is_replacement: it replaces a process that still serves, after a reload.
-    life: a descriptor that becomes readable once the supervisor is gone.
+    ready: the descriptor of its reports. life: a descriptor that becomes readable once the supervisor is gone.
     """
 
-    def __init__(self, number: int, is_replacement: bool, *, ready: int, life: int) -> None:
-        self.number = number
-        self.is_replacement = is_replacement
-        self.life = life
-        self._ready = ready
+    number: int
+    is_replacement: bool
+    ready: int
+    life: int
 
     def report_ready(self) -> None:
         """Tell the supervisor that this process is ready; later, that it still runs."""
         with suppress(OSError):  # the supervisor is gone, as `life` says too
-            os.write(self._ready, os.getpid().to_bytes(_PID_BYTES, "big"))
+            os.write(self.ready, os.getpid().to_bytes(_PID_BYTES, "big"))
 
 
 @dataclass(slots=True)
 class _Process:
     """A child that has not been waited for.
 
-    generation: how many reloads came before it. kill_seconds: when the supervisor kills it. heartbeat_seconds: when it
-    last reported, or was started.
+    number: of its slot. generation: how many reloads came before it. is_ready: it has reported so. is_ending: it has
+    its SIGTERM, and may no longer receive another. kill_seconds: when the supervisor kills it, unless it reports
+    or ends before.
     """
 
     pid: int
+    number: int
     generation: int
     started_seconds: float
+    is_ready: bool = False
+    is_ending: bool = False
     kill_seconds: float = _NEVER
-    heartbeat_seconds: float = _NEVER
 
     def send(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)  # ours until we have waited for it, so never another's
@@ -75,11 +78,9 @@ class _Process:
 
 @dataclass(slots=True)
 class _Slot:
-    """One worker: its current process, the one that is starting, and when the next may be started."""
+    """The place of one worker: when its next process may be started, and how long the last one had to wait."""
 
     number: int
-    current: _Process | None = None
-    starting: _Process | None = None
     due_seconds: float = 0.0
     wait_seconds: float = 0.0
 
@@ -98,7 +99,7 @@ class Supervisor:
         self._hung_seconds = hung_seconds
         self._checked_seconds = clock.monotonic_seconds()
         self._slots: list[_Slot] = []
-        self._retiring: list[_Process] = []
+        self._processes: list[_Process] = []
         self._generation = 0
         self._is_up = False
         self._is_to_reload = False
@@ -118,14 +119,15 @@ class Supervisor:
         if isinstance(process, Child):
             return process
         if is_last:
+            process.is_ending = True
             process.kill_seconds = self._clock.monotonic_seconds() + self._stop_seconds
+        self._processes = [process]
         while (code := process.ended()) is None:
-            self._retiring = [process]
             self._wait()
             if self._receive_signals() and not is_last:
                 self._stop(lambda: None)
             self._kill_late()
-        self._retiring = []
+        self._processes = []
         return code
 
     def keep(
@@ -138,13 +140,13 @@ class Supervisor:
         worker ends before all were ready for the first time, none is restarted, and its code is returned.
         """
         self._slots = [_Slot(number) for number in range(count)]
-        while not self.is_stopping or self._processes():
+        while not self.is_stopping or self._processes:
             child = self._start_due()
             if child is not None:
                 return child
             self._wait()
             self._promote()
-            if not self._is_up and all(slot.current for slot in self._slots):
+            if not self._is_up and len({process.number for process in self._processes if process.is_ready}) == count:
                 self._is_up = True
                 ready()
             if self._receive_signals():
@@ -153,26 +155,25 @@ class Supervisor:
                 self._is_to_reload = False
                 self._generation += reload()
             self._reap(stopping)
-            self._kill_hung()
             self._kill_late()
         return self._result
 
-    def _processes(self) -> list[_Process]:
-        return self._workers() + self._retiring
-
-    def _workers(self) -> list[_Process]:
-        return [one for slot in self._slots for one in (slot.current, slot.starting) if one is not None]
-
     def _wants(self, slot: _Slot) -> bool:
-        has_current = slot.current is not None and slot.current.generation == self._generation
-        return not self.is_stopping and slot.starting is None and not has_current
+        """Return whether no process of a slot is starting, or is up to date."""
+        return not self.is_stopping and all(
+            process.is_ready and process.generation != self._generation for process in self._staying(slot.number)
+        )
+
+    def _staying(self, number: int) -> list[_Process]:
+        """Return the processes of a slot that were not told to end: the one that serves and the one that starts."""
+        return [process for process in self._processes if process.number == number and not process.is_ending]
 
     def _start_due(self) -> Child | None:
         """Fork what is due. Return a `Child` in the child only."""
         for slot in self._slots:
             if self._wants(slot) and slot.due_seconds <= self._clock.monotonic_seconds():
                 try:
-                    process = self._fork(slot.number, is_replacement=slot.current is not None)
+                    process = self._fork(slot.number, is_replacement=bool(self._staying(slot.number)))
                 except OSError as error:  # too many processes, or too little memory
                     self._log.error("worker_not_started", error=error, worker=slot.number)
                     slot.due_seconds = self._clock.monotonic_seconds() + _MOST_WAIT_SECONDS
@@ -180,8 +181,8 @@ class Supervisor:
                 if isinstance(process, Child):
                     return process
                 if self._is_up:  # the first workers may wait for a slow disk, and replace nobody
-                    process.heartbeat_seconds = process.started_seconds
-                slot.starting = process
+                    process.kill_seconds = process.started_seconds + self._hung_seconds
+                self._processes.append(process)
         return None
 
     def _fork(self, number: int, *, is_replacement: bool) -> Child | _Process:
@@ -195,7 +196,7 @@ class Supervisor:
             if pid:
                 unblock_signals()
         if pid:
-            return _Process(pid, self._generation, started_seconds)
+            return _Process(pid, number, self._generation, started_seconds)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -207,10 +208,8 @@ class Supervisor:
 
     def _wait(self) -> None:
         """Wait for a signal or a report of a child, or until something is due."""
-        times = [process.kill_seconds for process in self._processes()]
+        times = [process.kill_seconds for process in self._processes]
         times += [slot.due_seconds for slot in self._slots if self._wants(slot)]
-        if not self.is_stopping:
-            times += [process.heartbeat_seconds + self._hung_seconds for process in self._workers()]
         due_seconds = min(times, default=_NEVER)
         wait_seconds = None if due_seconds == _NEVER else max(0.0, due_seconds - self._clock.monotonic_seconds())
         select.select([self._receiver.descriptor, self._ready[0]], [], [], wait_seconds)
@@ -222,22 +221,21 @@ class Supervisor:
         return not received.isdisjoint(STOPS)
 
     def _promote(self) -> None:
-        """Make the processes that are ready the current ones, and stop those before them."""
+        """Note which processes have reported, and stop those that a process which is ready now replaces."""
         reports = drain(self._ready[0])
         pids = {int.from_bytes(reports[at : at + _PID_BYTES], "big") for at in range(0, len(reports), _PID_BYTES)}
-        for process in self._processes():
-            if process.pid in pids:
-                process.heartbeat_seconds = self._clock.monotonic_seconds()
-        for slot in self._slots:
-            if slot.starting is None or slot.starting.pid not in pids:
+        for process in self._processes:
+            if process.pid not in pids or process.is_ending:
                 continue
-            before, slot.current, slot.starting = slot.current, slot.starting, None
-            if before is not None:
-                self._retiring.append(before)
-                if not self.is_stopping:
-                    self._end(before)
+            if not process.is_ready:
+                process.is_ready = True
+                for before in self._staying(process.number):
+                    if before is not process:
+                        self._end(before)
+            process.kill_seconds = self._clock.monotonic_seconds() + self._hung_seconds
 
     def _end(self, process: _Process) -> None:
+        process.is_ending = True
         process.kill_seconds = self._clock.monotonic_seconds() + self._stop_seconds
         process.send(signal.SIGTERM)
 
@@ -245,54 +243,42 @@ class Supervisor:
         if not self.is_stopping:
             self.is_stopping = True
             stopping()
-            for process in self._processes():
-                if process.kill_seconds == _NEVER:  # else it has its signal, and may no longer receive another
+            for process in self._processes:
+                if not process.is_ending:
                     self._end(process)
 
-    def _kill_hung(self) -> None:
-        """Kill the workers without a heartbeat: they hold connections that nobody answers, or never get ready."""
+    def _kill_late(self) -> None:
+        """Kill the workers without a heartbeat and those that take too long to end.
+
+        A silent worker holds connections that nobody answers, or never gets ready.
+        """
         now_seconds = self._clock.monotonic_seconds()
         # When the whole host stood still, they had no chance to report.
         stood_still = now_seconds - self._checked_seconds > 1.5 * self._hung_seconds
         self._checked_seconds = now_seconds
-        for process in self._workers():
-            if stood_still:
-                process.heartbeat_seconds = now_seconds
-            elif not self.is_stopping and process.heartbeat_seconds + self._hung_seconds <= now_seconds:
-                process.heartbeat_seconds = _NEVER
-                process.send(signal.SIGKILL)
-                self._log.error("worker_killed", pid=process.pid, reason="it was silent for too long")
-
-    def _kill_late(self) -> None:
-        now_seconds = self._clock.monotonic_seconds()
-        for process in self._processes():
-            if process.kill_seconds <= now_seconds:
+        for process in self._processes:
+            if stood_still and not process.is_ending and process.kill_seconds < _NEVER:
+                process.kill_seconds = now_seconds + self._hung_seconds
+            elif process.kill_seconds <= now_seconds:
                 process.kill_seconds = _NEVER
                 process.send(signal.SIGKILL)
-                self._log.error("worker_killed", pid=process.pid, reason="it did not end in time")
+                reason = "it did not end in time" if process.is_ending else "it was silent for too long"
+                self._log.error("worker_killed", pid=process.pid, reason=reason)
 
     def _reap(self, stopping: Callable[[], None]) -> None:
-        self._retiring = [one for one in self._retiring if self._has_ended(one) is None]
-        for slot in self._slots:
-            for process in (slot.starting, slot.current):
-                if process is None or (code := self._has_ended(process)) is None:
-                    continue
-                if process is slot.starting:
-                    slot.starting = None
-                else:
-                    slot.current = None
-                if self._is_up and not self.is_stopping:
-                    self._plan_restart(slot, process, code)
-                elif not self.is_stopping:
-                    self._result = self._result or _FAILED
-                    self._stop(stopping)
-
-    def _has_ended(self, process: _Process) -> int | None:
-        """Return the exit code of a process that has ended, and remember one that is not 0 as the result of a stop."""
-        code = process.ended()
-        if code and (self.is_stopping or not self._is_up):
-            self._result = self._result or (code if code > 0 else _FAILED)
-        return code
+        for process in list(self._processes):
+            code = process.ended()
+            if code is None:
+                continue
+            self._processes.remove(process)
+            if self._is_up and not self.is_stopping:
+                if not process.is_ending:
+                    self._plan_restart(self._slots[process.number], process, code)
+                continue
+            self._result = self._result or (code if code >= 0 else _FAILED)
+            if not self.is_stopping:
+                self._result = self._result or _FAILED
+                self._stop(stopping)
 
     def _plan_restart(self, slot: _Slot, ended: _Process, code: int) -> None:
         """Restart at once a worker that had run for a while; wait longer each time for one that keeps failing."""

@@ -16,7 +16,7 @@ from running import one_at_a_time
 import build_zipapp
 from gateway import shield
 from gateway.auth import passwords
-from gateway.clock import Clock, SystemClock
+from gateway.clock import Clock
 from gateway.log import Log
 from gateway.shield import runner
 from gateway.store import store as stores
@@ -127,7 +127,7 @@ def _on_postgres(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     server: PostgresServer = request.getfixturevalue("postgres")
     made: dict[str, str] = {}
-    clock = SystemClock()
+    clock = Clock()
     like = server.new_database()  # with its tables, since to make them takes longer than most tests
 
     async def make_tables() -> None:

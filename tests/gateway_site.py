@@ -8,7 +8,7 @@ from typing import Any
 
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.compose import open_gateway
 from gateway.http.messages import Headers, Request, Response
 from gateway.log import Log
@@ -69,5 +69,5 @@ async def open_site(**settings: Any) -> AsyncGenerator[Site, None]:
     """Yield a gateway that keeps nothing."""
     log = io.StringIO()
     config = Settings(**({"data_dir": ":memory:", "rbac_enabled": False} | settings))
-    async with open_gateway(config, log=Log(log, SystemClock())) as gateway:
+    async with open_gateway(config, log=Log(log, Clock())) as gateway:
         yield Site(gateway, log)

@@ -14,7 +14,7 @@ from seeding import seed
 
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.compose import open_gateway
 from gateway.domain.audit import AuditFilter
 from gateway.domain.principals import Role
@@ -131,5 +131,5 @@ async def open_site(folder: Path, **settings: Any) -> AsyncGenerator[Site]:
     rules.write_text(json.dumps(RULES))
     chosen = {"data_dir": ":memory:", "rules": str(rules), "rbac_enabled": False} | settings
     log = io.StringIO()
-    async with open_gateway(Settings(**chosen), log=Log(log, SystemClock())) as gateway:
+    async with open_gateway(Settings(**chosen), log=Log(log, Clock())) as gateway:
         yield Site(gateway, log)

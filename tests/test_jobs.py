@@ -9,7 +9,7 @@ from typing import cast
 import anyio
 
 from gateway.app import Gateway
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.jobs import JOBS, By, Job, run_job, run_jobs
 from gateway.log import Log
 
@@ -34,7 +34,7 @@ async def test_a_job_runs_again_and_again_with_the_gateway_of_that_moment() -> N
 
 async def test_a_job_that_fails_is_logged_without_its_text_and_runs_again_and_others_go_on() -> None:
     stream = io.StringIO()
-    gateway = SimpleNamespace(log=Log(stream, SystemClock()))
+    gateway = SimpleNamespace(log=Log(stream, Clock()))
     calls: list[str] = []
     enough = anyio.Event()
 
@@ -158,5 +158,5 @@ async def test_each_job_is_run_once_in_turn_even_after_one_that_fails() -> None:
 
     jobs = (Job("bad", 1.0, fail), Job("good", 1.0, lambda _: calls.append("good")))
     for job in jobs:
-        await run_job(job, cast(Gateway, SimpleNamespace(log=Log(io.StringIO(), SystemClock()))))
+        await run_job(job, cast(Gateway, SimpleNamespace(log=Log(io.StringIO(), Clock()))))
     assert calls == ["bad", "good"]

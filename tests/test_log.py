@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.log import Log
 
 
@@ -18,9 +18,9 @@ def test_of_an_error_the_type_and_the_places_are_written_and_no_source_is_read()
     linecache.clearcache()
     stream = io.StringIO()
     try:
-        Log(stream, SystemClock(), "quiet")
+        Log(stream, Clock(), "quiet")
     except ValueError as error:
-        Log(stream, SystemClock()).error("failed", error=error)
+        Log(stream, Clock()).error("failed", error=error)
     told = json.loads(stream.getvalue())
     assert (told["event"], told["error"]) == ("failed", "ValueError")
     here, there = told["where"]
@@ -37,7 +37,7 @@ def unread() -> Iterator[tuple[int, Log]]:
     while select.select((), (writing,), (), 0)[1]:
         os.write(writing, b"x" * 4095 + b"\n")
     with os.fdopen(writing, "w") as stream:
-        yield reading, Log(stream, SystemClock())
+        yield reading, Log(stream, Clock())
     os.close(reading)
 
 

@@ -17,7 +17,7 @@ from running import ROOT, Process, environment
 PROGRAM = """
 import os, signal, sys, time
 sys.path.insert(0, ROOT)
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.log import Log
 from gateway.signals import unblock_signals
 from gateway.supervisor import Child, Supervisor
@@ -45,7 +45,7 @@ def begun(number):
         file.write("x")
         return file.tell()
 
-keeper = Supervisor(clock=SystemClock(), log=Log(sys.stderr, SystemClock()), stop_seconds=STOP, hung_seconds=HUNG)
+keeper = Supervisor(clock=Clock(), log=Log(sys.stderr, Clock()), stop_seconds=STOP, hung_seconds=HUNG)
 child = keeper.keep(2, ready=lambda: say("all ready"), reload=reload, stopping=lambda: say("stopping"))
 if isinstance(child, Child):
     start = begun(child.number)

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.compose import open_gateway
 from gateway.domain.detectors import Detector
 from gateway.domain.principals import RequestContext, local
@@ -60,7 +60,7 @@ async def main() -> None:
         "harmless": list(texts_of(harmless)),
     }
     settings = Settings(data_dir=":memory:", rbac_enabled=False)
-    async with open_gateway(settings, log=Log(io.StringIO(), SystemClock())) as gateway:
+    async with open_gateway(settings, log=Log(io.StringIO(), Clock())) as gateway:
         who, context = local("bench"), RequestContext(gateway.ids.new("req"))
         new = replace(decode(NewDetector, options.detector), effect=Effect.VETO)
         detector = await gateway.detectors.create(who, new, context)

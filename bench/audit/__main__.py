@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import anyio
 
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import Clock, Ids
 from gateway.domain.audit import AuditFilter
 from gateway.domain.principals import RequestContext, local
 from gateway.log import Log
@@ -60,8 +60,8 @@ def peak_mib() -> float:
 
 async def run(count: int, folder: str) -> int:
     """Make the log and measure."""
-    clock = SystemClock()
-    ids = SystemIds(clock)
+    clock = Clock()
+    ids = Ids(clock)
     store = await open_store(f"{folder}/gateway.db", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
     audit = Audit(store=store, clock=clock, ids=ids)
     begin = time.perf_counter()

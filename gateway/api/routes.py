@@ -5,12 +5,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from gateway.api import manual
 from gateway.api.chat import ChatEdge
 from gateway.api.plain import PlainEdge
 from gateway.api.reading import LARGE_BYTES, read_body, record_reader
 from gateway.api.signin import SignInEdge
-from gateway.api.static import StaticEdge
+from gateway.api.static import StaticEdge, manual_page
 from gateway.app import Gateway
 from gateway.domain.paging import Page
 from gateway.domain.principals import Principal, RequestContext
@@ -100,7 +99,7 @@ def _edges(gateway: Gateway) -> Mapping[str, Edge]:
         "dashboard.file": static.file,
         "dashboard.module": static.file,
         **{one.operation: _guardrail(gateway, offload, one) for one in CONTRACTS},
-        **{operation.name: manual.page for operation in MANUAL_OPERATIONS},
+        **{operation.name: manual_page for operation in MANUAL_OPERATIONS},
     }
 
 

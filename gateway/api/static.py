@@ -1,13 +1,17 @@
-"""Serve the files of the dashboard. All are read from the archive at the start; no path of a request reaches the disk.
+"""Serve the files of the dashboard, and at /docs the documents as HTML, which everybody may read.
 
-Every file except the page is served under a folder named by the hash of all files. So a browser may cache it for ever
-and never mixes two versions. The page names that folder, and browsers ask for the page again each time.
+The dashboard's files are read from the archive at the start; no path of a request reaches the disk. Every file except
+the page is served under a folder named by the hash of all files. So a browser may cache it for ever and never mixes two
+versions. The page names that folder, and browsers ask for the page again each time.
 """
 
 import hashlib
+import html
 from collections.abc import Mapping
+from functools import cache
 
 from gateway import bundle
+from gateway.domain import manual, markdown
 from gateway.domain.principals import Principal, RequestContext
 from gateway.http.messages import HttpError, Request, Response
 from gateway.responses import Headers
@@ -36,6 +40,10 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "trusted-types 'none'",
     )
 )
+MANUAL = "/docs/"
+_STYLE = "style.css"
+_STYLE_FILE = "gateway/api/manual.css"
+_MINUTES = ("cache-control", "public, max-age=300")
 _ASK_AGAIN = "no-cache"
 _KEEP = "public, max-age=31536000, immutable"
 GUARDS = (
@@ -90,3 +98,30 @@ def _fresh(request: Request, headers: Headers, data: bytes) -> Response:
     if any(one.strip().removeprefix("W/") in (etag, "*") for one in known):
         return Response(304, tuple(pair for pair in headers if pair[0] != "content-type"))
     return Response(200, headers, data)
+
+
+async def manual_page(request: Request, who: Principal, context: RequestContext, command: None) -> Response:
+    """Return a page, the list of pages, or the style of both.
+
+    Raises:
+        NotFound: there is no such page.
+    """
+    if request.path == MANUAL.rstrip("/"):
+        return Response(308, (("location", MANUAL),))
+    name = request.path.removeprefix(MANUAL) or manual.INDEX
+    if name == _STYLE:
+        return Response(200, (("content-type", "text/css; charset=utf-8"), _MINUTES, *GUARDS), bundle.read(_STYLE_FILE))
+    headers = (("content-type", "text/html; charset=utf-8"), _MINUTES, *GUARDS)
+    return Response(200, headers, _manual_page(name))
+
+
+@cache
+def _manual_page(name: str) -> bytes:
+    text = manual.read(name)
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<title>{html.escape(markdown.title(text))}</title><link rel="stylesheet" href="{MANUAL}{_STYLE}"></head>'
+        f'<body><nav><a href="{MANUAL}">All pages</a> <a href="/">Dashboard</a></nav>'
+        f"<main>{markdown.render(text)}</main></body></html>"
+    ).encode()

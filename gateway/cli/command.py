@@ -15,7 +15,7 @@ import anyio
 from gateway import compose, settings, strict_json
 from gateway.app import Gateway, Lasting
 from gateway.bundle import NativeReport
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.domain.principals import RequestContext
 from gateway.log import Log
 from gateway.settings import Settings
@@ -88,12 +88,12 @@ def load_settings(options: argparse.Namespace) -> Settings:
 
 def past_time(text: str | None, flag: str) -> int | None:
     """Read a time, a date or an age such as `7d` before now; None if there is none."""
-    return strict_json.read_time(text, param=flag, now_at=SystemClock().now_at()) if text else None
+    return strict_json.read_time(text, param=flag, now_at=Clock().now_at()) if text else None
 
 
 def make_log(config: Settings) -> Log:
     """Return a log on stderr."""
-    return Log(sys.stderr, SystemClock(), config.log_level)
+    return Log(sys.stderr, Clock(), config.log_level)
 
 
 def with_gateway(

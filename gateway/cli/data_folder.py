@@ -2,11 +2,12 @@
 
 import argparse
 import shlex
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 import anyio
 
@@ -24,17 +25,18 @@ from gateway.cli.command import (
     past_time,
     with_gateway,
 )
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import Clock, Ids
 from gateway.domain.principals import local
 from gateway.errors import SetupError
 from gateway.schema import encode
 from gateway.services import backup as backups
 from gateway.services.backup_revivals import Change, Revivals
-from gateway.services.database_copy import Copied, copy_database
+from gateway.services.database_copy import copy_database
 from gateway.services.demo_data import DemoData, DemoReport
 from gateway.settings import Settings
 from gateway.store.postgres_address import Address
 
+T = TypeVar("T")
 DEFAULT_REQUESTS = 100_000
 MOST_REQUESTS = 10_000_000
 
@@ -92,22 +94,11 @@ def _restore(options: argparse.Namespace, console: Console) -> None:
         if config.has_server:
             folder = stack.enter_context(TemporaryDirectory(prefix=".restore_", dir=config.data_dir))
             path = f"{folder}/{compose.DATABASE}"
-        clock = SystemClock()
-        restore = partial(
-            backups.restore,
-            local("cli"),
-            options.file,
-            path,
-            force=options.force,
-            revoke_newer=options.revoke_newer,
-            clock=clock,
-            ids=SystemIds(clock),
-            log=make_log(config),
-        )
-        done = anyio.run(restore)
+        wishes = {"force": options.force, "revoke_newer": options.revoke_newer}
+        done = _run(config, backups.restore, local("cli"), options.file, path, **wishes)
         if config.has_server:
             server = str(config.database_url)
-            _copied(config, f"sqlite:{path}", server)
+            _run(config, copy_database, f"sqlite:{path}", server, password_file=config.database_password_file)
             done = replace(done, path=Address.parse(server, password_file=config.database_password_file).shown)
     if options.json:
         about = {"database": done.path, "events": done.events, "replaced": done.aside}
@@ -119,21 +110,10 @@ def _restore(options: argparse.Namespace, console: Console) -> None:
     _print_revivals(done.revivals, config.data_dir, console)
 
 
-def _copied(
-    config: Settings, source: str, target: str, told: Callable[[str, int], None] = lambda name, rows: None
-) -> Copied:
-    clock = SystemClock()
-    copy = partial(
-        copy_database,
-        source,
-        target,
-        password_file=config.database_password_file,
-        clock=clock,
-        ids=SystemIds(clock),
-        log=make_log(config),
-        told=told,
-    )
-    return anyio.run(copy)
+def _run(config: Settings, work: Callable[..., Awaitable[T]], *arguments: object, **options: object) -> T:
+    """Do work on a database that no gateway has open."""
+    clock = Clock()
+    return anyio.run(partial(work, *arguments, **options, clock=clock, ids=Ids(clock), log=make_log(config)))
 
 
 @command(
@@ -150,7 +130,9 @@ def _copy(options: argparse.Namespace, console: Console) -> None:
     def told(name: str, rows: int) -> None:
         console.note(f"{name}: {rows} rows")
 
-    copied = _copied(load_settings(options), options.source, options.target, told)
+    config = load_settings(options)
+    where = options.source, options.target
+    copied = _run(config, copy_database, *where, password_file=config.database_password_file, told=told)
     if options.json:
         console.print_json({"rows": dict(copied.rows), "events": copied.events})
         return
@@ -211,7 +193,7 @@ def _demo_data(options: argparse.Namespace, console: Console) -> None:
         raise SetupError(f"{config.data_dir} is in use: demo data goes into a fresh folder, name one with --data-dir")
     seed = strict_json.read_integer(options.seed, param="--seed", low=0, high=2**31)
     requests = strict_json.read_integer(options.requests, param="--requests", low=1, high=MOST_REQUESTS)
-    until_at = past_time(options.until, "--until") or SystemClock().now_at()
+    until_at = past_time(options.until, "--until") or Clock().now_at()
 
     async def work(gateway: Gateway) -> DemoReport:
         made = DemoData(store=gateway.store, shield=gateway.shield, seed=seed, until_at=until_at, requests=requests)

@@ -25,6 +25,7 @@ from gateway.domain.audit import AuditFilter
 from gateway.domain.principals import local, read_request_id
 from gateway.domain.reports import ReportFormat, ReportType
 from gateway.errors import InvalidRequest, SetupError
+from gateway.schema import encode
 from gateway.services.audit_export import ExportFormat, export
 from gateway.services.reports import NewReport
 from gateway.strict_json import write_time
@@ -46,9 +47,8 @@ def _audit_verify(options: argparse.Namespace, console: Console) -> int:
         export = None if evidence is None else await gateway.evidence.export_of(evidence)
         is_good = report.ok and (evidence is None or export is not None)
         if options.json:
-            names = ("ok", "events", "first_broken_seq", "reason")
             found = {} if evidence is None else {"evidence": export and export.id}
-            console.print_json({name: getattr(report, name) for name in names} | found)
+            console.print_json(encode(report) | found)
             return OK if is_good else FOUND
         if report.ok:
             console.print(f"ok: {report.events} events, the chain is whole")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from gateway.auth.passwords import make_password
 from gateway.cli.command import Console
 from gateway.cli.resource import Flag, Row, Values, View, as_text, commands_of, expiry
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import Clock, Ids
 from gateway.domain.access_list import EntryType
 from gateway.domain.policies import MAX_CAPTURE_DAYS
 from gateway.domain.users import MAX_PASSWORD_CHARS
@@ -25,7 +25,7 @@ _EXPIRES = expiry("expires_at", "such as 90d or 2030-01-31; never if left out", 
 def _password(values: Values, options: argparse.Namespace, console: Console) -> None:
     """Complete the values with the first line of stdin, if that was asked for, else with a new random password."""
     if not options.password:
-        values["password"] = make_password(SystemIds(SystemClock()).random_bytes(PASSWORD_RANDOM_BYTES))
+        values["password"] = make_password(Ids(Clock()).random_bytes(PASSWORD_RANDOM_BYTES))
         return
     raw = console.stdin.readline(4 * MAX_PASSWORD_CHARS + 2).rstrip(b"\r\n")
     try:

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from gateway.app import Gateway
 from gateway.cli.command import FOUND, OK, Command, Console, context, shown, table, with_gateway
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.domain.paging import Page
 from gateway.domain.principals import local
 from gateway.errors import InvalidJson, InvalidRequest
@@ -269,7 +269,7 @@ def _value(typed: object, kind: object, word: str) -> object:
 
 
 def _record(operation: Operation, values: Values) -> object:
-    now_at = SystemClock().now_at
+    now_at = Clock().now_at
     if operation.takes is None:
         return None
     if not operation.query:

@@ -22,16 +22,17 @@ from gateway.cli.command import (
     with_gateway,
 )
 from gateway.cli.gitleaks import import_rules
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.domain.principals import local
 from gateway.errors import SetupError
+from gateway.schema import encode
 from gateway.services.shield_tests import RunShieldTests
 from gateway.settings import Settings, parse_toml
 from gateway.shield import Shield
 from gateway.shield.suite import ExampleReport, SuiteReport, run_examples, run_suite
 from gateway.strict_json import write_time
 
-_SHOWN = ("id", "name", "category", "severity", "confidence", "description")
+_SHOWN = ("id", "name", "category", "severity", "confidence", "description", "direction", "standards")
 _EXTRA = argument("--rules-extra", metavar="FILES", help="rule files or folders to add on top, comma-separated")
 _FILE = argument("file", nargs="?", metavar="FILE", help="rule file; the one of the settings if left out")
 BASELINE = "rules-test.json"
@@ -59,13 +60,7 @@ def _list_rules(options: argparse.Namespace, console: Console) -> None:
     settings = load_settings(options)
     rules = _shield(options, settings).rules
     if options.json:
-        console.print_json(
-            [
-                {name: getattr(rule, name) for name in _SHOWN}
-                | {"direction": list(rule.direction), "standards": list(rule.standards)}
-                for rule in rules
-            ]
-        )
+        console.print_json([{name: view[name] for name in _SHOWN} for view in map(encode, rules)])
         return
     rows = [(rule.id, rule.category, rule.severity.value, shown(rule.description)) for rule in rules]
     console.print(table(rows, ("RULE", "CATEGORY", "SEVERITY", "DESCRIPTION")))
@@ -88,7 +83,7 @@ def _test(options: argparse.Namespace, console: Console) -> int:
     scanner = _shield(options, settings)
     path = Path(options.baseline) if options.baseline else Path(settings.data_dir, BASELINE)
     runs = _read_runs(path, is_named=bool(options.baseline))
-    clock = SystemClock()
+    clock = Clock()
     examples = run_examples(scanner)
     suite = None
     if not options.no_suite and not options.file and compose.has_database(settings):

@@ -1,14 +1,13 @@
 """`rules export` and `rules diff`: the rules as a file, and what two rule files have different."""
 
 import argparse
-from dataclasses import fields
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from gateway.cli.command import FOUND, OK, Console, argument, command, load_settings, shield_in_use, shown
 from gateway.errors import SetupError
-from gateway.shield import RULES_FILE, Rule, RuleError, data_files
+from gateway.schema import encode
+from gateway.shield import RULES_FILE, RuleError, data_files
 from gateway.shield.rules import read_document
 
 _Fields = dict[str, Any]
@@ -79,18 +78,8 @@ def _by_id(raw: bytes, path: str) -> dict[str, _Fields]:
         rules, tables = read_document(raw)
     except RuleError as error:
         raise SetupError(str(error.within(shown(path, 200)))) from error
-    return {rule.id: _fields(rule) for rule in rules} | {f"table {name}": {"words": tables[name]} for name in tables}
-
-
-def _fields(rule: Rule) -> _Fields:
-    named = {field.name.replace("passes", "pass"): getattr(rule, field.name) for field in fields(Rule)}
-    return {name: sorted(value) if isinstance(value, frozenset) else _plain(value) for name, value in named.items()}
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Enum):
-        return value.value
-    return list(value) if isinstance(value, tuple) else value
+    named = {rule.id: {name.replace("passes", "pass"): one for name, one in encode(rule).items()} for rule in rules}
+    return named | {f"table {name}": {"words": tables[name]} for name in tables}
 
 
 def _changes(before: _Fields, after: _Fields) -> dict[str, list[Any]]:

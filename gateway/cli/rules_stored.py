@@ -5,16 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from gateway.app import Gateway, Lasting
-from gateway.cli.command import Console, argument, command, context, shown, table, with_gateway
+from gateway.cli.command import Console, argument, command, context, shown, with_gateway
+from gateway.cli.resource import Row, commands_of
 from gateway.domain.local_rules import LocalRule
 from gateway.domain.principals import local
 from gateway.errors import Conflict, InvalidRequest, SetupError
-from gateway.schema import encode
-from gateway.services.local_rules import ChangedRule, LocalRules, NewRule, RemoveRule
-from gateway.strict_json import read_json, write_time
+from gateway.operations.shield import SHIELD_OPERATIONS
+from gateway.services.local_rules import ChangedRule, NewRule, RemoveRule
+from gateway.strict_json import read_json
 
 _REASON = argument("--reason", required=True, help="why, for readers of the audit log")
-_ID = argument("id", metavar="ID", help="id of the rule, such as local:code-names")
+_SUBJECT = "id of the rule, such as local:code-names"
 
 
 @command(
@@ -49,44 +50,33 @@ def _add(options: argparse.Namespace, console: Console) -> None:
     "rules remove",
     "Remove a rule of your own. Works while a stored rule stops the start.",
     "local:code-names --reason 'too noisy'",
-    _ID,
+    argument("id", help=_SUBJECT),
     _REASON,
 )
 def _remove(options: argparse.Namespace, console: Console) -> None:
     async def work(lasting: Lasting) -> LocalRule:
         wanted = RemoveRule(id=options.id, reason=options.reason)
-        return await _service(lasting).remove(local("cli"), wanted, context(lasting))  # type: ignore[arg-type]
+        return await lasting.local_rules.remove(local("cli"), wanted, context(lasting))  # type: ignore[arg-type]
 
     console.note(f"removed {with_gateway(options, work, needs_rules=False).id}")
 
 
-@command(
-    "rules history", "List the versions of a rule of your own, newest first.", "local:code-names", _ID, has_json=True
+_HISTORY = commands_of(
+    "rules",
+    SHIELD_OPERATIONS,
+    _SUBJECT,
+    Row(
+        "history",
+        "List the versions of a rule of your own, newest first.",
+        "local:code-names",
+        operation="shield.rules.history",
+        columns=(
+            *("version", "changed_at", ("BY", "changed_by")),
+            ("REMOVED", lambda view: "-" if view["rule"] else "yes"),
+            "reason",
+        ),
+    ),
 )
-def _history(options: argparse.Namespace, console: Console) -> None:
-    async def work(lasting: Lasting) -> tuple[LocalRule, ...]:
-        return await _service(lasting).history(options.id)
-
-    versions = with_gateway(options, work, needs_rules=False)
-    if options.json:
-        console.print_json([encode(one) for one in versions])
-        return
-    rows = [
-        (
-            str(one.version),
-            write_time(one.changed_at),
-            shown(one.changed_by),
-            "-" if one.rule else "yes",
-            shown(one.reason),
-        )
-        for one in versions
-    ]
-    console.print(table(rows, ("VERSION", "CHANGED AT", "BY", "REMOVED", "REASON")))
-
-
-def _service(lasting: Lasting) -> LocalRules:
-    """Return the service without the rules in use, which a broken rule would not let load."""
-    return LocalRules(lasting, rules=None)
 
 
 def _read(path: str, console: Console) -> list[dict[str, Any]]:
@@ -98,4 +88,4 @@ def _read(path: str, console: Console) -> list[dict[str, Any]]:
     return rules
 
 
-COMMANDS = (_add, _remove, _history)
+COMMANDS = (_add, _remove, *_HISTORY)

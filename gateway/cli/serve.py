@@ -29,7 +29,7 @@ from gateway.cli.command import (
     make_log,
 )
 from gateway.cli.worker import Site, answer, begin, end, tidy_up
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.errors import GatewayError, SetupError
 from gateway.http.accept import Shares, adopt, listen
 from gateway.http.messages import Limits
@@ -215,7 +215,7 @@ def serve_group(site: Site) -> int:
     """Answer with several processes: one makes the database ready, then the workers serve, then one records the end."""
     group = Group(site)
     keeper = Supervisor(
-        clock=SystemClock(),
+        clock=Clock(),
         log=site.log,
         stop_seconds=site.config.drain_seconds + _CLOSING_SECONDS,
         hung_seconds=HUNG_SECONDS,
@@ -258,7 +258,7 @@ class Group:
             limiter=rate_windows.RateWindows(),
             # A reload replaces the workers one by one, so there may be twice as many.
             board=metric_board.MetricBoard(2 * site.config.workers + 1),
-            started_at=SystemClock().now_at(),
+            started_at=Clock().now_at(),
         )
 
     def reload(self) -> bool:

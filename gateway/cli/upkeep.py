@@ -29,7 +29,7 @@ from gateway.cli.command import (
     table,
     with_gateway,
 )
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.domain import manual, markdown
 from gateway.domain.posture import Check, CheckStatus, TrustAudit
 from gateway.domain.principals import local
@@ -198,7 +198,7 @@ def _check_running(checked: RunningGateway) -> Finding:
 
 
 def _check_clock() -> Finding:
-    good = SystemClock().now_at() > RELEASED_AT
+    good = Clock().now_at() > RELEASED_AT
     return Finding("clock", good, "plausible" if good else "years behind", "set the clock; expiry and audit need it")
 
 

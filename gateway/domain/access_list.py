@@ -11,7 +11,7 @@ and compiled globs. A list of thousands of entries costs a few look-ups.
 import ipaddress
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gateway.domain.globs import glob
@@ -71,8 +71,8 @@ class AccessEntry:
     """
 
     id: str
-    list_name: ListName
-    entry_type: EntryType
+    list_name: ListName = field(metadata={"json_name": "list"})
+    entry_type: EntryType = field(metadata={"json_name": "type"})
     value: str
     scope: str = GLOBAL
     reason: str | None = None

@@ -64,23 +64,23 @@ class AgentRecord:
 
     id: str
     name: str
-    folded: str
+    folded: str = field(metadata={"json_name": None})
     source: AgentSource
-    origin: str
+    origin: str = field(metadata={"json_name": None})
     owner: str | None = None
     role: str | None = None
     model: str | None = None
     tools: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    first_seen_at: int | None = None
-    last_seen_at: int | None = None
-    blocked_at: int | None = None
-    retired_at: int | None = None
-    created_at: int
-    created_by: str
+    first_seen_at: int | None = field(default=None, metadata={"json_name": "first_seen"})
+    last_seen_at: int | None = field(default=None, metadata={"json_name": "last_seen"})
+    blocked_at: int | None = field(default=None, metadata={"json_name": None})
+    retired_at: int | None = field(default=None, metadata={"json_name": None})
+    created_at: int = field(metadata={"json_name": None})
+    created_by: str = field(metadata={"json_name": None})
     version: int = 1
 
-    def status(self, now_at: int) -> AgentStatus:
+    def status_at(self, now_at: int) -> AgentStatus:
         """Return the state at `now_at`. A clock that was set back makes no agent inactive."""
         if self.blocked_at is not None:
             return AgentStatus.BLOCKED
@@ -96,24 +96,13 @@ class AgentRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentView:
+class AgentView(AgentRecord):
     """An agent as the API shows it, with its last 24 hours."""
 
-    id: str
-    name: str
     status: AgentStatus
-    model: str | None
-    role: str | None
-    tools: tuple[str, ...]
-    source: AgentSource
-    owner: str | None
-    first_seen_at: int | None = field(metadata={"json_name": "first_seen"})
-    last_seen_at: int | None = field(metadata={"json_name": "last_seen"})
     requests_24h: int
     blocks_24h: int
     risk: AgentRisk
-    tags: tuple[str, ...]
-    version: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +178,7 @@ def view(record: AgentRecord, now_at: int, *, requests: int, blocks: int) -> Age
     return project(
         AgentView,
         record,
-        status=record.status(now_at),
+        status=record.status_at(now_at),
         requests_24h=requests,
         blocks_24h=blocks,
         risk=risk_of(record, requests=requests, blocks=blocks),

@@ -5,7 +5,7 @@ hour, the day, the week from Monday or the month of the UTC calendar.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
@@ -67,8 +67,8 @@ class Period:
 class Override:
     """A temporary limit. amount: in the unit of the budget. by: the name of the user who set it."""
 
-    amount: int
-    until_at: int
+    amount: int = field(metadata={"json_name": None})
+    until_at: int = field(metadata={"json_name": "until"})
     reason: str
     by: str
 
@@ -85,9 +85,9 @@ class Budget:
     name: str = ""
     scope: BudgetScope = BudgetScope.GLOBAL
     scope_value: str | None = None
-    lineage: str | None = None
+    lineage: str | None = field(default=None, metadata={"json_name": None})
     unit: BudgetUnit = BudgetUnit.USD
-    limit_amount: int
+    limit_amount: int = field(metadata={"json_name": None})
     window: BudgetWindow = BudgetWindow.DAY
     soft_pct: int = DEFAULT_SOFT_PCT
     action: BudgetAction = BudgetAction.BLOCK

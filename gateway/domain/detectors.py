@@ -89,7 +89,7 @@ class Detector:
     score_path: str | None = None
     label_path: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    key_reference: str | None = None
+    key_reference: str | None = field(default=None, metadata={"json_name": None})
     directions: tuple[Direction, ...] = (Direction.INBOUND,)
     effect: Effect = Effect.OBSERVE
     threshold: float = DEFAULT_THRESHOLD

@@ -87,8 +87,8 @@ class EventOutput:
     created_at: int
     created_by: str
     version: int = 1
-    audit_position: int = 0
-    alert_position: int = 0
+    audit_position: int = field(default=0, metadata={"json_name": None})
+    alert_position: int = field(default=0, metadata={"json_name": None})
     sent: int = 0
     failed: int = 0
     dropped: int = 0

@@ -105,16 +105,16 @@ class Peer:
 
     id: str
     name: str
-    folded: str
+    folded: str = field(metadata={"json_name": None})
     url: str
-    key_reference: str
+    key_reference: str = field(metadata={"json_name": None})
     allow_private: bool
     created_at: int
     created_by: str
     asked_at: int | None = None
     answered_at: int | None = None
     problem: str | None = None
-    instances: tuple[Mapping[str, object], ...] = ()
+    instances: tuple[Mapping[str, object], ...] = field(default=(), metadata={"json_name": None})
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,9 +51,9 @@ class KeyRecord:
     version: int = 1
     policy: str | None = None
     models: tuple[str, ...] = ()
-    lineage: str | None = None
+    lineage: str | None = field(default=None, metadata={"json_name": None})
 
-    def status(self, now_at: int) -> Literal["active", "revoked", "expired"]:
+    def status_at(self, now_at: int) -> Literal["active", "revoked", "expired"]:
         """Return the state at `now_at`. A revoked key stays revoked after its expiry."""
         if self.revoked_at is not None and self.revoked_at <= now_at:
             return "revoked"

@@ -64,13 +64,13 @@ class Provider:
     name: str
     type: ProviderType = ProviderType.OPENAI
     base_url: str | None = None
-    key_reference: str | None = None
+    key_reference: str | None = field(default=None, metadata={"json_name": None})
     models: tuple[str, ...] = ("*",)
     priority: int = DEFAULT_PRIORITY
     weight: int = 1
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
     max_retries: int = DEFAULT_RETRIES
-    prices: Mapping[str, Price] = field(default_factory=dict)
+    prices: Mapping[str, Price] = field(default_factory=dict, metadata={"json_name": None})
     enabled: bool = True
     allow_private: bool = False
     created_at: int = 0

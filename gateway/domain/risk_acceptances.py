@@ -49,7 +49,7 @@ class RiskAcceptance:
     reason: str
     accepted_at: int
     accepted_by: str
-    until_at: int
+    until_at: int = field(metadata={"json_name": "until"})
     revoked_at: int | None = None
     revoked_by: str | None = None
     is_proposed: bool = field(default=False, metadata={"json_name": None})

@@ -72,7 +72,7 @@ def active_keys(
     """Return a check that names the active keys for which `is_bad` is true."""
 
     def check(facts: Facts) -> Finding:
-        active = [key for key in facts.keys if key.status(facts.now_at) == "active"]
+        active = [key for key in facts.keys if key.status_at(facts.now_at) == "active"]
         if not active:
             return skipped("there is no active key")
         bad = [key.prefix for key in active if is_bad(key, facts.now_at)]

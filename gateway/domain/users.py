@@ -42,7 +42,7 @@ class User:
 
     id: str
     username: str
-    password_hash: str = field(repr=False)
+    password_hash: str = field(repr=False, metadata={"json_name": None})
     role: Role
     created_at: int
     disabled_at: int | None
@@ -84,7 +84,7 @@ class Session:
     """
 
     id: str
-    digest: str
+    digest: str = field(metadata={"json_name": None})
     user_id: str
     created_at: int
     last_seen_at: int

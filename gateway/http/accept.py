@@ -11,7 +11,7 @@ from gateway.http.transport import Sweep
 _BACKLOG = 2_048
 _ACCEPTS_PER_TURN = 512
 _YIELD_SECONDS = 0.002
-_MOST_YIELDS = 50
+_RETRY_SECONDS = 0.1
 _OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _NO_LISTENER = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK})  # another thread has shut it down
 
@@ -20,13 +20,11 @@ class Shares:
     """How many connections each of several processes has that accept from one socket. Make it before you fork them.
 
     The kernel wakes all processes for a new connection, and the first one takes it: one of four processes had 55 of 64
-    connections. So a process that has an eighth more than another lets the other one accept first. It does not wait for
-    a process that hangs: one that took nothing in `_MOST_YIELDS` rounds is ignored until it takes a connection.
+    connections. So a process that has an eighth more than another lets the other one accept first.
     """
 
     def __init__(self, processes: int) -> None:
         self._counts = memoryview(mmap.mmap(-1, 8 * processes)).cast("Q")
-        self._yields = [(0, 0)] * processes  # the count for which each was waited for, and how often
 
     def note(self, index: int, count: int) -> None:
         """Publish how many connections the process `index` has."""
@@ -34,14 +32,8 @@ class Shares:
 
     def is_ahead(self, index: int) -> bool:
         """Return whether another process has so much fewer connections that it should accept the next one."""
-        own, is_ahead = self._counts[index], False
-        for other, count in enumerate(self._counts):
-            if own > count + count // 8:
-                seen, yields = self._yields[other]
-                yields = yields + 1 if seen == count else 1
-                self._yields[other] = count, yields
-                is_ahead |= yields <= _MOST_YIELDS
-        return is_ahead
+        fewest = min(self._counts)
+        return self._counts[index] > fewest + fewest // 8
 
 
 @dataclass(eq=False, repr=False)
@@ -49,32 +41,23 @@ class Acceptor:
     """Accepts connections from listening sockets, each time until none is left.
 
     take: gets each new socket with the IP address of its peer, and returns whether there is room for another. After
-    False, or when the process has run out of file descriptors, the acceptor pauses until `note_room`, or for
-    `retry_seconds`. is_ahead: whether other processes should accept the next connection; they get `_YIELD_SECONDS`.
+    False, or when the process has run out of file descriptors, the acceptor pauses for `_RETRY_SECONDS`. is_ahead:
+    whether other processes should accept the next connection; they get `_YIELD_SECONDS`.
     """
 
     listeners: Sequence[socket.socket]
     sweep: Sweep
     take: Callable[[socket.socket, str], bool]
-    retry_seconds: float
     is_ahead: Callable[[], bool] | None = None
     _has_yielded: bool = field(default=False, init=False)
-    _is_full: bool = field(default=False, init=False)
     _cancel_retry: Callable[[], None] | None = field(default=None, init=False)
 
     def resume(self) -> None:
         """Accept from now on."""
         self._cancel_retry = None
-        self._is_full = False
         for listener in self.listeners:
             listener.setblocking(False)
             self.sweep.loop.add_reader(listener.fileno(), self._accept, listener)
-
-    def note_room(self) -> None:
-        """Accept again if there was no room: a connection has ended."""
-        if self._is_full and self._cancel_retry is not None:
-            self._cancel_retry()
-            self.resume()
 
     def close(self) -> None:
         """Take what the kernel has already accepted, then close the sockets.
@@ -88,7 +71,6 @@ class Acceptor:
                 pass
         if self._cancel_retry is not None:
             self._cancel_retry()
-        self._is_full = False
         for listener in self.listeners:
             listener.close()
 
@@ -105,19 +87,15 @@ class Acceptor:
                 return False
             except OSError as error:
                 if error.errno in _OUT_OF_DESCRIPTORS:
-                    return self._wait_for_room()
+                    return self._pause(_RETRY_SECONDS)
                 if error.errno in _NO_LISTENER:
                     return False
                 continue  # the peer left first: ECONNABORTED, EPROTO
             accepted.setblocking(False)
             # The address is read now: a connection that was reset has none later, and is answered all the same.
             if not self.take(accepted, _ip_of(address)):
-                return self._wait_for_room()
+                return self._pause(_RETRY_SECONDS)
         return True
-
-    def _wait_for_room(self) -> bool:
-        self._is_full = True
-        return self._pause(self.retry_seconds)
 
     def _pause(self, wait_seconds: float) -> bool:
         for listener in self.listeners:

@@ -1,6 +1,7 @@
-"""Render an answer to bytes: status line, Date, framing and the headers of the handler. Pure."""
+"""Render an answer to bytes: status line, Date, framing and the headers of the handler. Pure, but for the time."""
 
 import re
+from email.utils import formatdate
 from http import HTTPStatus
 
 from gateway.http.messages import Response
@@ -18,11 +19,10 @@ _CHUNKED = "transfer-encoding: chunked\r\n"
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
-def render(response: Response, date: str, *, is_last: bool, is_head: bool = False, is_http10: bool = False) -> bytes:
+def render(response: Response, *, is_last: bool, is_head: bool = False, is_http10: bool = False) -> bytes:
     """Return head and body of `response`, or the head alone for a stream or an answer to HEAD.
 
-    date: now, as RFC 9110 section 5.6.7 writes it. is_last: the connection ends after this answer. is_http10: the end
-    of the connection then ends a stream.
+    is_last: the connection ends after this answer. is_http10: the end of the connection then ends a stream.
 
     Raises:
         ValueError: a status or header that may not be sent, such as a value with a line break.
@@ -42,6 +42,7 @@ def render(response: Response, date: str, *, is_last: bool, is_head: bool = Fals
         raise ValueError("a header is malformed, or only the server may send it")
     close = "connection: close\r\n" if is_last else ""
     reason = _REASONS.get(status, "")
+    date = formatdate(usegmt=True)  # as RFC 9110 section 5.6.7 writes it
     head = f"HTTP/1.1 {status} {reason}\r\ndate: {date}\r\n{fields}{close}{framing}\r\n"
     return head.encode("latin-1") if is_head or not body else head.encode("latin-1") + body
 

@@ -107,7 +107,7 @@ class Client:
         if reply is None:
             reply = await self._exchange(await self._open(origin, terms), idle, method, raw, terms, end_seconds)
         if reply is None:
-            raise NoReply("the upstream ended the connection without a reply", was_sent=True)
+            raise NoReply("the upstream ended the connection without a reply")
         return reply
 
     async def aclose(self) -> None:
@@ -125,17 +125,13 @@ class Client:
         """Send a request and return the beginning of the reply; None if the connection ended before its first byte."""
         data = b""
         try:
-            connection.deadline_seconds = min(Sweep.now_seconds() + terms.first_byte_seconds, end_seconds)
             connection.write(raw)
-            data = await connection.read()
-        except DeadlinePassed:
-            raise ReplyTimeout("the reply did not come in time", was_sent=True) from None
+            data = await _read(connection, min(Sweep.now_seconds() + terms.first_byte_seconds, end_seconds))
         finally:
             if not data:
                 connection.abort()
         if not data:
             return None
-        connection.deadline_seconds = NEVER
         reader = ReplyReader(method, terms.max_reply_bytes)
         keep = partial(self._keep, connection, idle)
         return IncomingReply(connection, reader, data, terms.idle_seconds, end_seconds, keep)
@@ -177,24 +173,21 @@ class Client:
         with anyio.move_on_after(wait_seconds):
             addresses = await _resolve(origin)
             if allow_address is not None and not all(allow_address(_unmapped(address)) for address in addresses):
-                raise ConnectFailed("the address of the upstream is not allowed", was_sent=False)
+                raise ConnectFailed("the address of the upstream is not allowed")
             for index, address in enumerate(addresses):
                 share_seconds = (end_seconds - anyio.current_time()) / (len(addresses) - index)
                 with anyio.move_on_after(share_seconds):
                     try:
-                        return await self._dial(origin, address)
+                        if origin.is_tls and self._tls is None:
+                            self._tls = client_tls(self._ca_file)
+                        tls = self._tls if origin.is_tls else None
+                        return await dial(address, origin.port, self._sweep, tls=tls, server_name=origin.host)
                     except ssl.SSLError as error:
                         reason = "the certificate or the TLS handshake of the upstream is bad"
-                        raise ConnectFailed(reason, was_sent=False) from error  # other addresses: the same name
+                        raise ConnectFailed(reason) from error  # other addresses: the same name
                     except OSError as error:
                         reason, cause = "the upstream cannot be reached", error
-        raise ConnectFailed(reason, was_sent=False) from cause
-
-    async def _dial(self, origin: _Origin, address: str) -> Connection:
-        if origin.is_tls and self._tls is None:
-            self._tls = client_tls(self._ca_file)
-        tls = self._tls if origin.is_tls else None
-        return await dial(address, origin.port, self._sweep, tls=tls, server_name=origin.host)
+        raise ConnectFailed(reason) from cause
 
 
 def _take_idle(idle: list[Connection]) -> Connection | None:
@@ -223,9 +216,9 @@ class IncomingReply:
 
     async def head(self) -> Reply:
         """Return status and headers, with an empty body. Raises as `read`."""
-        while (head := self.reader.head()) is None:
+        while self.reader.head is None:
             await self._more()
-        return head
+        return self.reader.head
 
     async def read(self) -> bytes:
         """Return the next bytes of the body as they are sent, its content coding not undone; b"" at its end.
@@ -247,7 +240,7 @@ class IncomingReply:
         decoded = await anyio.to_thread.run_sync(_decoded, reader)
         if isinstance(decoded, Reply):
             return decoded
-        raise type(decoded)(decoded.reason, was_sent=decoded.was_sent)  # the idle thread still holds the first one
+        raise type(decoded)(decoded.reason)  # the idle thread still holds the first one
 
     def close(self) -> None:
         """Keep the connection if it can take another request, else close it."""
@@ -262,26 +255,23 @@ class IncomingReply:
     async def _more(self) -> None:
         data, self.data = self.data, b""
         if not data:
-            data = await self._next()
+            silent_seconds = self.connection.arrived_seconds + self.idle_seconds
+            data = await _read(self.connection, min(self.end_seconds, silent_seconds))
         if data:
             self.reader.feed(data)
         else:
             self.reader.end(is_orderly=self.connection.has_ended_cleanly)
 
-    async def _next(self) -> bytes:
-        """Wait for bytes. The connection has a deadline only meanwhile, since its reader may have a slow reader."""
-        connection = self.connection
-        end_seconds = min(self.end_seconds, connection.arrived_seconds + self.idle_seconds)
-        connection.deadline_seconds = end_seconds
-        try:
-            data = await connection.read()
-        except DeadlinePassed:
-            raise ReplyTimeout("the reply did not come in time", was_sent=True) from None
-        # The sweep sees only a peer that sends nothing at its tick; one that sends just then is late as well.
-        if Sweep.now_seconds() >= end_seconds:
-            raise ReplyTimeout("the reply did not come in time", was_sent=True)
-        connection.deadline_seconds = NEVER
-        return data
+
+async def _read(connection: Connection, deadline_seconds: float) -> bytes:
+    """Wait for bytes. The connection has a deadline only meanwhile, since its reader may have a slow reader."""
+    connection.deadline_seconds = deadline_seconds
+    try:
+        data = await connection.read()
+    except DeadlinePassed:
+        raise ReplyTimeout("the reply did not come in time") from None
+    connection.deadline_seconds = NEVER
+    return data
 
 
 def _decoded(reader: ReplyReader) -> Reply | ClientError:
@@ -316,7 +306,7 @@ async def _resolve(origin: _Origin) -> list[str]:
     try:
         found = await anyio.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise ConnectFailed("the name of the upstream cannot be resolved", was_sent=False) from error
+        raise ConnectFailed("the name of the upstream cannot be resolved") from error
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 

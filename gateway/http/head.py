@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import h11
 
-from gateway.http.messages import Headers, HttpError, Limits
+from gateway.http.messages import Headers, HttpError, Limits, Request
 from gateway.http.target import check_host, split_absolute, split_target
 
 _TOKEN = rb"[-!#$%&'*+.^_`|~0-9A-Za-z]"
@@ -28,23 +28,18 @@ _SINGLE = frozenset(
 )
 
 
-@dataclass(slots=True, eq=False)
-class Head:
-    """The head of one request, its framing decided.
+@dataclass(slots=True, eq=False, kw_only=True)
+class Head(Request):
+    """A request whose head was read, its framing decided. Its reader completes it.
 
-    size_bytes: how much of the buffer it took. body_bytes: declared length of the body, None when it is chunked.
+    size_bytes: how much of the buffer the head took. body_bytes: declared length of the body, None when it is chunked.
     is_last: the connection ends after this request. expects_continue: the body waits for ``100 Continue``.
     """
 
-    method: str
-    path: str
-    query: str
-    headers: Headers
     size_bytes: int
     body_bytes: int | None
     is_last: bool
-    is_http10: bool = False
-    expects_continue: bool = False
+    expects_continue: bool
 
 
 def parse_head(
@@ -59,31 +54,16 @@ def parse_head(
     """
     start = 2 if data.startswith(b"\r\n") else 0  # RFC 9112 section 2.2: one empty line before a request is ignored
     end = data.find(b"\r\n\r\n", max(start, seen_bytes - 3))
-    if end < 0:
-        _check_partial(data, start, limits, seen_bytes)
-        return None
-    _check_sizes(data, start, end, limits)
-    return _read_head(data[start:end], end + 4, allowed_hosts)
-
-
-def _check_partial(data: bytes, start: int, limits: Limits, seen_bytes: int) -> None:
-    """Refuse a head that has not ended and can no longer become good."""
-    if _NEVER_IN_HEAD.search(data, max(start, seen_bytes - 1)) is not None:
+    if end < 0 and _NEVER_IN_HEAD.search(data, max(start, seen_bytes - 1)) is not None:
         raise _malformed("The head holds a control character or a line that does not end in CRLF.")
-    line_end = data.find(b"\r\n", start)
-    if (line_end if line_end >= 0 else len(data)) - start > limits.line_bytes:
-        raise _line_too_long()
-    if len(data) > limits.head_bytes or len(data) - data.rfind(b"\n") > limits.line_bytes + 2:
-        raise _head_too_large()
-
-
-def _check_sizes(data: bytes, start: int, end: int, limits: Limits) -> None:
-    """Refuse a complete head over a limit, before any of it is parsed."""
-    lines = data[start : min(end, limits.head_bytes + limits.line_bytes)].split(b"\r\n", limits.header_count + 1)
+    head = data[start:end] if end >= 0 else data[start:].rstrip(b"\r\n")
+    lines = head[: limits.head_bytes + limits.line_bytes].split(b"\r\n", limits.header_count + 1)
     if len(lines[0]) > limits.line_bytes:
-        raise _line_too_long()
-    if end + 4 > limits.head_bytes or len(lines) > limits.header_count + 1 or max(map(len, lines)) > limits.line_bytes:
-        raise _head_too_large()
+        raise HttpError(414, "uri_too_long", "The request line is too long.")
+    is_long = start + len(head) + 4 > limits.head_bytes or max(map(len, lines)) > limits.line_bytes
+    if is_long or len(lines) > limits.header_count + 1:
+        raise HttpError(431, "headers_too_large", "The header block is too large.")
+    return _read_head(head, end + 4, allowed_hosts) if end >= 0 else None
 
 
 def _read_head(raw: bytes, size_bytes: int, allowed_hosts: frozenset[str] | None) -> Head:
@@ -129,11 +109,11 @@ def _read_head(raw: bytes, size_bytes: int, allowed_hosts: frozenset[str] | None
         path,
         query,
         Headers(fields),
-        size_bytes,
-        body_bytes,
-        is_last,
-        is_http10,
-        expects_continue,
+        size_bytes=size_bytes,
+        body_bytes=body_bytes,
+        is_last=is_last,
+        is_http10=is_http10,
+        expects_continue=expects_continue,
     )
 
 
@@ -182,11 +162,3 @@ def _read_framing(singles: dict[bytes, bytes], *, is_http10: bool) -> int | None
 
 def _malformed(message: str) -> HttpError:
     return HttpError(400, "invalid_request", message)
-
-
-def _line_too_long() -> HttpError:
-    return HttpError(414, "uri_too_long", "The request line is too long.")
-
-
-def _head_too_large() -> HttpError:
-    return HttpError(431, "headers_too_large", "The header block is too large.")

@@ -43,10 +43,10 @@ class Request:
     path: str
     query: str
     headers: Headers
-    body: bytes = field(repr=False)
-    peer: str
-    is_tls: bool
-    started_seconds: float
+    body: bytes = field(default=b"", repr=False)
+    peer: str = ""
+    is_tls: bool = False
+    started_seconds: float = 0.0
     call: Any = None
     arrived_seconds: float = float("inf")
     may_be_left: Callable[[], bool] | None = None
@@ -141,14 +141,13 @@ class Reply:
 class ClientError(Exception):
     """A request to an upstream that got no good reply.
 
-    reason: a phrase without address, secret or content. was_sent: the upstream may have got the request and acted on
-    it.
+    reason: a phrase without address, secret or content. After any but ConnectFailed, the upstream may have got the
+    request and acted on it.
     """
 
-    def __init__(self, reason: str, *, was_sent: bool) -> None:
+    def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
-        self.was_sent = was_sent
 
 
 class ConnectFailed(ClientError):

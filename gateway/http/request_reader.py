@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from email.utils import formatdate
 
 import anyio.lowlevel
 
@@ -20,8 +19,7 @@ class ServerState:
     """What all connections of one server share.
 
     is_stopping: answers end their connection. held_bytes: bodies that are arriving or being handled. endless: functions
-    that each end a stream which would last as long as its peer. sweep: given when the server begins to serve. date: of
-    the answers of this second.
+    that each end a stream which would last as long as its peer. sweep: given when the server begins to serve.
     """
 
     handle: Callable[[Request], Awaitable[Response]]
@@ -31,7 +29,6 @@ class ServerState:
     limits: Limits
     allowed_hosts: frozenset[str] | None
     sweep: Sweep = field(init=False)
-    date: str = ""
     is_stopping: bool = False
     held_bytes: int = 0
     endless: set[Callable[[], None]] = field(default_factory=set)
@@ -41,10 +38,6 @@ class ServerState:
         if self.is_stopping:
             return self.limits.drain_idle_seconds
         return self.limits.head_seconds if is_first else self.limits.idle_seconds
-
-    def tick(self) -> None:
-        """Set the date of the answers that follow."""
-        self.date = formatdate(usegmt=True)
 
     def stop(self) -> None:
         """Make every answer the last of its connection, and end the streams that have no end."""
@@ -89,7 +82,10 @@ class RequestReader:
             try:
                 data = await connection.read()
             except DeadlinePassed:
-                return None
+                if not connection.unread:
+                    return None
+                connection.deadline_seconds = NEVER  # it is idle no more, and nobody has closed it yet
+                data = await connection.read()
             finally:
                 connection.is_idle = False
             if has_waited:
@@ -117,19 +113,13 @@ class RequestReader:
                 if connection.is_gone:
                     return None
                 raise HttpError(400, "invalid_request", "The connection ended within the head.")
-            self._check_deadline("The head did not arrive in time.")
             data += more
             self.is_head = data.startswith(b"HEAD ")
         self.is_head = head.method == "HEAD"
         self._unread = data[head.size_bytes :]
         return head
 
-    def _check_deadline(self, message: str) -> None:
-        """Refuse a request that drips in: the sweep ends only a peer that sends nothing at its tick."""
-        if self._state.sweep.now_seconds() >= self._connection.deadline_seconds:
-            raise HttpError(408, "request_timeout", message)
-
-    async def read_body(self, head: Head, request: Request) -> bytes:
+    async def read_body(self, head: Head) -> bytes:
         """Return the whole body of the request that `head` begins.
 
         Raises:
@@ -141,12 +131,12 @@ class RequestReader:
         if declared_bytes is not None and declared_bytes > limit_bytes:
             raise BodyTooLong(limit_bytes)
         if declared_bytes is not None and declared_bytes > state.limits.unchecked_bytes:
-            await self._check(request)
+            await self._check(head)
         if head.expects_continue and not self._unread:
             self._connection.write(CONTINUE)
         self._connection.deadline_seconds = state.sweep.now_seconds() + state.limits.body_seconds
         if declared_bytes is None:
-            return await self._read_chunks(limit_bytes, request)
+            return await self._read_chunks(limit_bytes, head)
         pieces, size_bytes = [self._unread], len(self._unread)
         while size_bytes < declared_bytes:
             pieces.append(await self._more())
@@ -155,17 +145,17 @@ class RequestReader:
         self._unread = data[declared_bytes:]
         return data[:declared_bytes]
 
-    async def _check(self, request: Request) -> None:
+    async def _check(self, head: Head) -> None:
         """Have the head of a request checked, so that unknown callers cannot fill the memory."""
         if self._state.check is None:
             return
         deadline_seconds, self._connection.deadline_seconds = self._connection.deadline_seconds, NEVER
-        response = await self._state.check(request)
+        response = await self._state.check(head)
         self._connection.deadline_seconds = deadline_seconds
         if response is not None:
             raise HeadRefused(response)
 
-    async def _read_chunks(self, limit_bytes: int, request: Request) -> bytes:
+    async def _read_chunks(self, limit_bytes: int, head: Head) -> bytes:
         limits = self._state.limits
         is_checked = False
         reader = ChunkReader(line_bytes=limits.chunk_line_bytes, trailer_bytes=limits.trailer_bytes)
@@ -185,7 +175,7 @@ class RequestReader:
                 return b"".join(pieces)
             if size_bytes > limits.unchecked_bytes and not is_checked:
                 is_checked = True
-                await self._check(request)
+                await self._check(head)
             data = await self._more()
 
     async def _more(self) -> bytes:
@@ -197,7 +187,6 @@ class RequestReader:
             raise HttpError(408, "request_timeout", "The body did not arrive in time.") from None
         if not data:
             raise HttpError(400, "invalid_request", "The connection ended within the body.")
-        self._check_deadline("The body did not arrive in time.")
         self._held_bytes += len(data)
         state.held_bytes += len(data)
         if state.held_bytes > state.limits.held_bytes:

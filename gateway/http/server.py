@@ -65,17 +65,15 @@ class Server:
         on its way. What is left is cancelled.
         """
         state, shares, index = self._state, self._shares, self._index
-        state.sweep = sweep = Sweep(state.limits.sweep_seconds, state.tick)
+        state.sweep = sweep = Sweep(state.limits.sweep_seconds)
         try:
             async with anyio.create_task_group() as self._tasks:
                 acceptor = Acceptor(
                     listeners,
                     sweep,
                     take=self._take,
-                    retry_seconds=state.limits.sweep_seconds,
                     is_ahead=None if shares is None else partial(shares.is_ahead, index),
                 )
-                sweep.on_remove = self._note_room = acceptor.note_room
                 self._note_count(0)
                 acceptor.resume()
                 started()
@@ -128,7 +126,6 @@ class Server:
             await Session(connection, self._state, is_surplus=self._is_still_full if is_surplus else None).run(refusal)
         finally:
             self._note_count(-1)
-            self._note_room()
             if self._count == 0:
                 self._gone.set()
 

@@ -78,26 +78,17 @@ class Session:
     async def _serve(self, head: Head) -> bool:
         """Serve the request of this head; return whether another may follow."""
         connection, state = self._connection, self._state
-        request = Request(
-            head.method,
-            head.path,
-            head.query,
-            head.headers,
-            b"",
-            connection.peer,
-            connection.is_tls,
-            connection.arrived_seconds,
-            is_http10=head.is_http10,
-        )
+        head.peer, head.is_tls = connection.peer, connection.is_tls
+        head.started_seconds = connection.arrived_seconds
         if head.body_bytes != 0:
             try:
-                request.body = await self._reader.read_body(head, request)
+                head.body = await self._reader.read_body(head)
             except HttpError as error:
-                error.request = request
+                error.request = head
                 raise
-        request.arrived_seconds = connection.arrived_seconds
+        head.arrived_seconds = connection.arrived_seconds
         connection.deadline_seconds = NEVER
-        response = await self._handle(request)
+        response = await self._handle(head)
         is_last = head.is_last or state.is_stopping or (response.stream is not None and head.is_http10)
         await self._answer(response, is_last=is_last, is_http10=head.is_http10)
         self._reader.release()
@@ -142,11 +133,11 @@ class Session:
         self._is_long = stream is not None
         try:
             try:
-                raw = render(response, state.date, is_last=is_last, is_head=is_head, is_http10=is_http10)
+                raw = render(response, is_last=is_last, is_head=is_head, is_http10=is_http10)
             except ValueError as error:
                 state.sweep.report("an answer could not be sent", error)
                 response = state.refuse(HttpError(500, "internal_error", "The server could not answer."))
-                raw = render(response, state.date, is_last=is_last, is_head=is_head)
+                raw = render(response, is_last=is_last, is_head=is_head)
             self._is_long |= len(raw) > _SHORT_ANSWER_BYTES
             await self._send(raw)
             if response.stream is not None and not is_head:
@@ -213,7 +204,7 @@ class Session:
     async def _refuse(self, response: Response) -> None:
         """Answer with a refusal, the last of the connection."""
         self._reader.release()
-        self._connection.write(render(response, self._state.date, is_last=True, is_head=self._reader.is_head))
+        self._connection.write(render(response, is_last=True, is_head=self._reader.is_head))
         await self._linger()
 
     async def _linger(self) -> None:
@@ -222,7 +213,7 @@ class Session:
         If the socket were closed at once, what still arrives would be answered with a reset, which can overtake the
         answer. With TLS the peer cannot be told that nothing more comes, so the wait ends once it sends nothing.
         """
-        connection, limits, now_seconds = self._connection, self._state.limits, self._state.sweep.now_seconds
+        connection, limits = self._connection, self._state.limits
         if connection.has_ended or connection.is_gone:
             return
         silence_seconds = None if connection.end_writing() else _TLS_SILENCE_SECONDS
@@ -231,10 +222,10 @@ class Session:
         else:
             connection.is_idle = True  # nothing more is owed: a stop of the server need not wait
             most_seconds = self._linger_seconds()
-        connection.deadline_seconds = now_seconds() + most_seconds
+        connection.deadline_seconds = self._state.sweep.now_seconds() + most_seconds
         left_bytes = limits.linger_bytes
         with contextlib.suppress(DeadlinePassed):
-            while left_bytes > 0 and now_seconds() < connection.deadline_seconds:
+            while left_bytes > 0:
                 data = b""
                 with anyio.move_on_after(silence_seconds):
                     data = await connection.read()

@@ -62,24 +62,18 @@ def check_host(host: str, allowed_hosts: frozenset[str] | None) -> None:
         HttpError: 400 malformed, 421 not ours.
     """
     found = _HOST.fullmatch(host)
-    if found is None or not _is_address(found[2]) or int(found[3] or 0) > 65_535:
-        raise HttpError(400, "invalid_request", "The Host header is malformed.")
+    try:
+        if found is None or int(found[3] or 0) > 65_535:
+            raise AddressValueError
+        IPv6Address(found[2] or "::")
+    except AddressValueError:
+        raise HttpError(400, "invalid_request", "The Host header is malformed.") from None
     if allowed_hosts is None:
         return
     host = host.lower()
     name = (found[1] or f"[{found[2]}]").lower()
     if not {host, name, name.removesuffix("."), name.strip("[]")} & allowed_hosts:
         raise HttpError(421, "host_not_allowed", "This server does not answer for this host.")
-
-
-def _is_address(text: str | None) -> bool:
-    if text is None:
-        return True
-    try:
-        IPv6Address(text)
-    except AddressValueError:
-        return False
-    return True
 
 
 def _bad_target() -> HttpError:

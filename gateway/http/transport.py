@@ -25,7 +25,7 @@ _NO_PAIR = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED
 
 
 class DeadlinePassed(Exception):
-    """The peer sent nothing until the deadline of the connection."""
+    """What the peer sent did not come before the deadline of the connection."""
 
 
 class _Events(asyncio.BufferedProtocol):
@@ -37,7 +37,7 @@ class _Events(asyncio.BufferedProtocol):
         self.peer = peer
         self.is_tls = self.is_full = self.is_idle = self.is_gone = self.has_ended = self.has_ended_cleanly = False
         self.on_end: Callable[[], object] | None = None
-        self._is_lost = self._is_paused = self._is_late = False
+        self._is_lost = self._is_paused = False
         self._sweep = sweep
         self._transport: asyncio.Transport  # set before anybody else has this object
         self.unread = b""
@@ -113,7 +113,7 @@ class Connection(_Events):
         """Wait for bytes and return all that have arrived; b"" once the peer has sent its last.
 
         Raises:
-            DeadlinePassed: nothing came in time. The connection is still open for an answer.
+            DeadlinePassed: nothing came in time; what came late is `unread`. The connection is still open for an answer.
         """
         if not self.unread and not self.has_ended:
             self._read_waiter = self._sweep.loop.create_future()
@@ -121,10 +121,10 @@ class Connection(_Events):
                 await self._read_waiter
             finally:
                 self._read_waiter = None
-        data, self.unread = self.unread, b""
-        is_late, self._is_late = self._is_late, False
-        if is_late and not data:
+        # The sweep sees only a peer that sends nothing at its tick; one that sends just then is late as well.
+        if (self.unread or not self.has_ended) and time.monotonic() >= self.deadline_seconds:
             raise DeadlinePassed
+        data, self.unread = self.unread, b""
         if self._is_paused and not self.is_gone:
             self._is_paused = False
             self._transport.resume_reading()
@@ -178,9 +178,7 @@ class Connection(_Events):
         """End what the deadline ends. The sweep calls this."""
         if self._read_waiter is None:
             self.abort()
-        elif not self._read_waiter.done():
-            # `deadline_seconds` stays: if bytes come in this very turn, the reader itself compares the time.
-            self._is_late = True
+        else:
             _wake(self._read_waiter)
 
 
@@ -192,17 +190,14 @@ def _wake(waiter: "asyncio.Future[None] | None") -> None:
 class Sweep:
     """The open connections of one server or client, and the one timer that ends those past their deadline.
 
-    on_tick: called at each sweep and at a first connection; on_remove: when one is lost. The timer runs while a
-    connection is open. buffer: where each socket puts what it received, one after the other.
+    The timer runs while a connection is open. buffer: where each socket puts what it received, one after the other.
     """
 
-    def __init__(self, every_seconds: float, on_tick: Callable[[], None] | None = None) -> None:
+    def __init__(self, every_seconds: float) -> None:
         self.connections: set[Connection] = set()
-        self.on_remove: Callable[[], None] | None = None
         self.loop = asyncio.get_running_loop()
         self.buffer = memoryview(bytearray(_READ_AHEAD_BYTES))
         self._every_seconds = every_seconds
-        self._on_tick = on_tick
         self._timer: asyncio.TimerHandle | None = None
         self._emptied: asyncio.Future[None] | None = None
 
@@ -218,8 +213,6 @@ class Sweep:
     def remove(self, connection: Connection) -> None:
         """Forget a connection that is lost."""
         self.connections.discard(connection)
-        if self.on_remove is not None:
-            self.on_remove()
         if not self.connections:
             _wake(self._emptied)
 
@@ -234,8 +227,6 @@ class Sweep:
         self.loop.call_exception_handler({"message": message, "exception": error})
 
     def _tick(self) -> None:
-        if self._on_tick is not None:
-            self._on_tick()
         now_seconds = self.now_seconds()
         for connection in [one for one in self.connections if one.deadline_seconds <= now_seconds]:
             connection.expire()

@@ -24,7 +24,7 @@ _DIGITS = re.compile("[0-9]{1,6}")
 def fault_of(error: ClientError) -> UpstreamFault:
     """Return the error for a request that got no good reply."""
     if isinstance(error, ReplyTimeout):
-        return UpstreamFault("The model gateway did not answer in time.", detail=error.reason, is_late=error.was_sent)
+        return UpstreamFault("The model gateway did not answer in time.", detail=error.reason, is_late=True)
     if isinstance(error, ReplyTooLarge):
         return UpstreamFault("The model gateway answered more than is allowed.", detail=error.reason)
     message = "The model gateway cannot be reached or broke off its answer."

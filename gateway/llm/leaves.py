@@ -186,14 +186,10 @@ def read_payload(text: str, *, is_bare: bool = False) -> Payload | None:
 
 def _base64(text: str) -> bytes | None:
     """Decode base64 in any usual spelling, or return None. Nothing that is not decoded is left over."""
-    try:
-        return binascii.a2b_base64(text, strict_mode=True)
-    except ValueError:  # a wrong alphabet, padding or length, or characters beyond ASCII
-        pass
     plain = text.translate(_URL_SAFE)
     try:
         return binascii.a2b_base64(plain + "=" * (-len(plain) % 4), strict_mode=True)
-    except ValueError:
+    except ValueError:  # a wrong alphabet or length, or characters beyond ASCII
         return None
 
 

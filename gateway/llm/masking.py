@@ -6,8 +6,9 @@ The gateway's own key always goes, from whatever its provider sends back: plain,
 import base64
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeGuard
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import TypeGuard
 from urllib.parse import quote
 
 from gateway.errors import InvalidJson
@@ -54,16 +55,25 @@ def strings(value: object, levels: int = JSON_LEVELS) -> Iterator[str]:
 
 def with_strings(value: object, masked: Mapping[str, str], levels: int = JSON_LEVELS) -> object:
     """Return `value` with the strings that `strings` found exchanged. JSON inside of strings stays valid JSON."""
-    if isinstance(value, str):
-        inner = _inner(value) if levels else None
+
+    def exchanged(text: str) -> str:
+        inner = _inner(text) if levels else None
         if inner is None:
-            return masked.get(value, value)
+            return masked.get(text, text)
         changed = with_strings(inner, masked, levels - 1)
-        return value if changed == inner else write_json(changed).decode()
+        return text if changed == inner else write_json(changed).decode()
+
+    return _mapped(value, exchanged, lambda key: masked.get(key, key))
+
+
+def _mapped(value: object, text: Callable[[str], str], name: Callable[[str], str]) -> object:
+    """Return `value` with each text in it changed by `text`, and each key by `name`."""
+    if isinstance(value, str):
+        return text(value)
     if isinstance(value, dict):
-        return {masked.get(key, key): with_strings(item, masked, levels) for key, item in value.items()}
+        return {name(key): _mapped(item, text, name) for key, item in value.items()}
     if isinstance(value, list):
-        return [with_strings(item, masked, levels) for item in value]
+        return [_mapped(item, text, name) for item in value]
     return value
 
 
@@ -131,19 +141,13 @@ class OwnKey:
             text = body.decode("utf-8", "replace")
             clean = self._text.sub(MASK, text)
             return (clean.encode(), True) if clean != text else (body, False)
-        masked = _masked(value, self._text)
+        masked = _mapped(value, partial(_without_key, key=self._text), self.without)
         return (write_json(masked), True) if masked != value else (body, False)
 
 
-def _masked(value: Any, key: re.Pattern[str]) -> Any:
-    if isinstance(value, str):
-        plain = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), value)  # JSON within a string
-        return key.sub(MASK, plain if key.search(plain) else value)
-    if isinstance(value, list):
-        return [_masked(one, key) for one in value]
-    if isinstance(value, dict):
-        return {key.sub(MASK, name): _masked(one, key) for name, one in value.items()}
-    return value
+def _without_key(text: str, key: re.Pattern[str]) -> str:
+    plain = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)  # JSON within a string
+    return key.sub(MASK, plain if key.search(plain) else text)
 
 
 def _forms(key: str) -> set[str]:

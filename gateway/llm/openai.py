@@ -61,8 +61,7 @@ class OpenAiDialect:
         for index, message in enumerate(messages):
             _walk_message(walk, message, f"messages[{index}]")
         walk.fields(prompt.body, "", but=("messages", *_TOOLS))
-        if prompt.offers_tools:
-            walk.fields({name: prompt.body[name] for name in _TOOLS if name in prompt.body}, "", LeafKind.TOOL)
+        walk.fields({name: prompt.body[name] for name in _TOOLS if name in prompt.body}, "", LeafKind.TOOL)
         return walk.leaves()
 
     def read_reply(self, body: object) -> Reply:
@@ -71,21 +70,10 @@ class OpenAiDialect:
         Raises:
             UpstreamUnavailable: it is no completion.
         """
-        choices = body.get("choices") if isinstance(body, dict) else None
-        if not isinstance(body, dict) or not isinstance(choices, list) or not choices:
-            raise _no_completion()
-        for choice in choices:
-            message = choice.get("message") if isinstance(choice, dict) else None
-            if (
-                not isinstance(message, dict)
-                or type(message.get("content")) not in _SAID
-                or type(message.get("tool_calls")) not in _CALLS
-                or type(choice.get("finish_reason")) not in _WORD
-            ):
-                raise _no_completion()
-        usage = body.get("usage")
-        if usage is not None and not isinstance(usage, dict):
-            raise _no_completion()
+        choices, usage = (body.get("choices"), body.get("usage")) if isinstance(body, dict) else (None, None)
+        is_whole = isinstance(choices, list) and choices and all(map(_is_choice, choices))
+        if not isinstance(body, dict) or not is_whole or not isinstance(usage, dict | None):
+            raise UpstreamUnavailable("The model gateway answered something that is no chat completion.")
         return Reply(body, (), *counted(usage or {}))
 
     def reply_leaves(self, reply: Reply) -> ReplyLeaves:
@@ -120,15 +108,12 @@ class OpenAiDialect:
 
     def masked_reply(self, reply: Reply, masks: Mapping[str, str]) -> Reply:
         """Return the reply with texts exchanged, and without the log probabilities of choices that were changed."""
-        choices = [masked_choice(choice, masks) for choice in _choices(reply)]
-        return self._with_choices(reply, choices, masks)
+        return self._with_choices(reply, [masked_choice(choice, masks) for choice in _choices(reply)], masks)
 
     def withheld(self, reply: Reply, choices: Collection[int], masks: Mapping[str, str]) -> Reply:
         """Return the reply with a notice in place of some choices, and texts exchanged outside of all choices."""
-        kept = [
-            withheld_choice(choice, index) if index in choices else choice
-            for index, choice in enumerate(_choices(reply))
-        ]
+        numbered = enumerate(_choices(reply))
+        kept = [withheld_choice(choice, index) if index in choices else choice for index, choice in numbered]
         return self._with_choices(reply, kept, masks)
 
     def has_many(self, prompt: Prompt) -> bool:
@@ -165,8 +150,15 @@ def _has_message(choice: object) -> bool:
     return isinstance(choice, dict) and "message" in choice
 
 
-def _no_completion() -> UpstreamUnavailable:
-    return UpstreamUnavailable("The model gateway answered something that is no chat completion.")
+def _is_choice(choice: object) -> bool:
+    message = choice.get("message") if isinstance(choice, dict) else None
+    return (
+        isinstance(choice, dict)
+        and isinstance(message, dict)
+        and type(message.get("content")) in _SAID
+        and type(message.get("tool_calls")) in _CALLS
+        and type(choice.get("finish_reason")) in _WORD
+    )
 
 
 def _walk_choice(walk: Walk, choice: Mapping[str, object], place: str) -> None:

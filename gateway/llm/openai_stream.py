@@ -192,10 +192,6 @@ class ChatAssembly:
         for choice in self.choices.values():
             yield from strings(choice.message())
 
-    def tokens(self) -> tuple[int | None, int | None]:
-        """Return the tokens of prompt and reply that the upstream counted."""
-        return counted(self.usage or {})
-
     def body(self) -> dict[str, Any]:
         """Return the completion so far, in the shape of one that is not streamed."""
         choices = [
@@ -213,13 +209,11 @@ class ChatAssembly:
 
 def counted(usage: Mapping[str, object]) -> tuple[int | None, int | None]:
     """Return the tokens of prompt and reply that an upstream reports; None for one that it does not."""
-    return _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-
-
-def _count(usage: Mapping[str, object], name: str) -> int | None:
-    """Return a count of tokens: a whole number that is no truth value."""
-    value = usage.get(name)
-    return min(value, MOST_TOKENS) if type(value) is int and value >= 0 else None
+    prompt, reply = (
+        min(value, MOST_TOKENS) if type(value) is int and value >= 0 else None  # no truth value
+        for value in (usage.get("prompt_tokens"), usage.get("completion_tokens"))
+    )
+    return prompt, reply
 
 
 def _joined(value: Any) -> Any:
@@ -253,14 +247,13 @@ class ChatChunks:
         choice = {"index": index, "delta": {**first, **delta}, "logprobs": None, "finish_reason": None, **more}
         return {**self._around, "choices": [choice], **self._usage}
 
-    def text(self, index: int, channel: str, text: str) -> dict[str, Any]:
-        """Return a chunk with more text of a channel."""
-        return self.delta(index, {channel: text})
-
     def rest(self, choice: Mapping[str, Any], *, but: Collection[str], with_logprobs: bool) -> list[dict[str, Any]]:
         """Return the chunks for a whole choice without some channels, and for its end."""
         index, chunks = choice["index"], []
-        delta = {name: value for name, value in delta_of(choice["message"]).items() if name not in but}
+        left_out = {"role", *but}
+        delta = {name: value for name, value in choice["message"].items() if name not in left_out and value is not None}
+        if isinstance(calls := delta.get(_CALLS), list):
+            delta[_CALLS] = [{"index": place, **call} for place, call in enumerate(calls)]
         if delta:
             more = {"logprobs": choice["logprobs"]} if with_logprobs else {}
             chunks.append(self.delta(index, delta, **more))
@@ -274,14 +267,6 @@ class ChatChunks:
     def usage(self, usage: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the last chunk, if usage was asked for."""
         return [{**self._around, "choices": [], "usage": usage}] if self._usage else []
-
-
-def delta_of(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a whole message as a delta, without its role: tool calls have their index there."""
-    delta = {name: value for name, value in message.items() if name != "role" and value is not None}
-    if isinstance(calls := delta.get(_CALLS), list):
-        delta[_CALLS] = [{"index": index, **call} for index, call in enumerate(calls)]
-    return delta
 
 
 class StoredStream:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import anyio
 
@@ -77,16 +78,10 @@ class HttpUpstream:
         answer, has_key = await self._ask("POST", "/chat/completions", headers, sent, self._terms)
         if not 200 <= answer.status < 300:
             raise refusal_of(answer, has_key=has_key)
-        passed = passed_on(answer)
         is_large = len(answer.body) > LARGE_REPLY_BYTES
         body = _json(answer) if not is_large else await self._offload.run(_json, answer)
-        return replace(
-            self._dialect.read_reply(body),
-            headers=passed,
-            is_large=is_large,
-            raw=answer.body,
-            has_key=has_key,
-        )
+        reply = self._dialect.read_reply(body)
+        return replace(reply, headers=passed_on(answer), is_large=is_large, raw=answer.body, has_key=has_key)
 
     async def stream(self, prompt: Prompt, traceparent: str | None = None) -> HttpReplyStream:
         """Stream a chat, as `Upstream` says. The time that the record gives a reply is then the longest silence."""
@@ -142,14 +137,10 @@ class HttpUpstream:
             answer = await self._client.request(method, self._base_url + path, headers, body, terms)
         except ClientError as error:
             raise fault_of(error) from error
-        if len(answer.body) <= LARGE_REPLY_BYTES:
-            clean, has_key = self._masked(answer.body)
-        else:
-            clean, has_key = await self._offload.run(self._masked, answer.body)
-        return (HttpReply(answer.status, answer.headers, clean), True) if has_key else (answer, False)
-
-    def _masked(self, body: bytes) -> tuple[bytes, bool]:
-        return self._key.mask(body, max_values=MAX_REPLY_VALUES)
+        mask = partial(self._key.mask, max_values=MAX_REPLY_VALUES)
+        is_large = len(answer.body) > LARGE_REPLY_BYTES
+        clean, has_key = await self._offload.run(mask, answer.body) if is_large else mask(answer.body)
+        return HttpReply(answer.status, answer.headers, clean), has_key
 
     def _trace(self, traceparent: str | None) -> tuple[tuple[str, str], ...]:
         found = _TRACEPARENT.fullmatch(traceparent) if traceparent else None

@@ -19,7 +19,7 @@ from gateway.domain.principals import RequestContext
 from gateway.errors import AccessDenied, GatewayError, InvalidApiKey, MissingApiKey
 from gateway.http.messages import HttpError, Request, Response
 from gateway.http.sse import SSE_HEADERS, EventStream, render_event
-from gateway.mcp import door, jsonrpc, stateless
+from gateway.mcp import door, jsonrpc
 from gateway.mcp.jsonrpc import Batch, Invalid, Message
 from gateway.mcp.server import NAME, SESSION_VERSIONS, McpServer, is_long
 from gateway.mcp.sessions import Calls, Session, Sessions
@@ -177,7 +177,7 @@ class HttpMcp:
         message = _parsed(request)
         if isinstance(message, Invalid):
             return door.faulty(message.id, message.reason, message.code)
-        if stateless.is_stateless(message, request.headers):
+        if door.is_stateless(message, request.headers):
             return await self._post_stateless(request, message, context)
         version = request.headers.get("mcp-protocol-version")
         if version is not None and version not in SESSION_VERSIONS:
@@ -208,7 +208,7 @@ class HttpMcp:
         server = McpServer(self._gateway, tools=self._tools)
         if not isinstance(message, jsonrpc.Request):
             return door.answered(await server.answer(message), 400)
-        fault = stateless.mismatch(message, request.headers)
+        fault = door.mismatch(message, request.headers)
         if fault is not None:
             return door.faulty(message.id, fault.message, fault.code)
 
@@ -216,7 +216,7 @@ class HttpMcp:
 
         async def call() -> Response:
             reply = await server.handle(message, waiting.notify, context)
-            return Response(202) if reply is None else door.answered(server.render(reply), stateless.status_of(reply))
+            return Response(202) if reply is None else door.answered(server.render(reply), door.status_of(reply))
 
         return await self._call(request, call, None, waiting) if is_long(message) else await call()
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 from gateway.domain.budgets import BudgetScope, BudgetUnit, BudgetWindow
 from gateway.errors import Conflict, InvalidRequest, NotFound
@@ -16,6 +16,11 @@ from gateway.strict_json import write_time
 _MOST_NAMED = 10
 _SELECTORS = ("scope", "scope_value", "unit", "window")
 _LIMIT = ("limit", "daily_limit_usd")
+_NEEDS = {
+    "set": "set needs id or scope, or daily_limit_usd: which budget?",
+    "delete": "delete needs id or scope: which budget?",
+    "override": "override needs id or scope: which budget?",
+}
 _Action = Literal["list", "get", "set", "create", "delete", "override"]
 
 
@@ -55,63 +60,52 @@ class BudgetList:
 
 
 async def _manage(call: ToolCall, command: ManageBudget) -> ToolOutput:
-    budgets: tuple[BudgetView, ...]
-    match command.action:
-        case "list":
-            budgets = tuple((await call.operate("budgets.list", {})).items)
-        case "get":
-            budgets = (await _find(call, _with_defaults(command)),)
-        case "create":
-            budgets = (await _create(call, command),)
-        case "set":
-            budgets = (await _set(call, command),)
-        case "delete":
-            _check_named(command, "delete needs id or scope: which budget?")
-            budgets = (await call.operate("budgets.remove", {"id": (await _find(call, command)).id}),)
-        case "override":
-            budgets = (await _override(call, command),)
+    is_list = command.action == "list"
+    found = (await call.operate("budgets.list", {})).items if is_list else (await _act(call, command),)
+    budgets: tuple[BudgetView, ...] = tuple(found)
     heads = {"list": "Budgets:", "get": "Budget:", "create": "Made:", "set": "Set:", "delete": "Removed:"}
     head = heads.get(command.action, "Raised for a while:") if budgets else "There is no budget."
     return ToolOutput("\n".join([head, *map(_line, budgets)]), encode(BudgetList(command.action, budgets)))
 
 
-async def _create(call: ToolCall, command: ManageBudget) -> BudgetView:
-    whole = _with_defaults(command)
-    limit = _limit(whole, whole.unit, whole.window)
-    if limit is None:
-        raise InvalidRequest("limit or daily_limit_usd is missing.", param="limit")
-    given = encode(whole)
-    values = {name: given[name] for name in _SELECTORS} | {"limit": limit, "soft_pct": command.alert_threshold_pct}
-    return cast(BudgetView, await call.operate("budgets.create", values))
-
-
-async def _set(call: ToolCall, command: ManageBudget) -> BudgetView:
-    """Change the budget that is named. If none has these four properties, create it."""
-    if command.daily_limit_usd is None:
-        _check_named(command, "set needs id or scope, or daily_limit_usd: which budget?")
-    if (command.limit, command.daily_limit_usd, command.alert_threshold_pct) == (None, None, None):
+async def _act(call: ToolCall, command: ManageBudget) -> Any:
+    """Return the view of the one budget after the action. To set a budget that is not there creates it."""
+    action, soft_pct = command.action, command.alert_threshold_pct
+    is_daily = action == "set" and command.daily_limit_usd is not None
+    if action in _NEEDS and (command.id, command.scope) == (None, None) and not is_daily:
+        raise InvalidRequest(_NEEDS[action], param="id")
+    if action == "set" and (command.limit, command.daily_limit_usd, soft_pct) == (None, None, None):
         raise InvalidRequest("limit, daily_limit_usd or alert_threshold_pct is missing.", param="limit")
-    try:
-        found = await _find(call, _with_defaults(command))
-    except NotFound:
-        if command.id is not None:
-            raise
-        return await _create(call, command)
-    limit = _limit(command, found.unit, found.window)
-    values = {"id": found.id, "limit": limit, "soft_pct": command.alert_threshold_pct, "version": found.version}
-    return cast(BudgetView, await call.operate("budgets.change", values))
-
-
-async def _override(call: ToolCall, command: ManageBudget) -> BudgetView:
-    _check_named(command, "override needs id or scope: which budget?")
-    found = await _find(call, command)
-    limit = _limit(command, found.unit, found.window)
-    if limit is None:
-        raise InvalidRequest("limit is missing: the limit that holds meanwhile.", param="limit")
-    until = write_time(found.resets_at if command.until is None else command.until)
-    reason = command.reason or "set by an assistant"
-    values = {"id": found.id, "limit": limit, "until": until, "reason": reason}
-    return cast(BudgetView, await call.operate("budgets.override", values))
+    if action in ("get", "set", "create"):
+        command = _with_defaults(command)
+    found: BudgetView | None = None
+    if action != "create":
+        try:
+            found = await _find(call, command)
+        except NotFound:
+            if action != "set" or command.id is not None:
+                raise
+    limit = _limit(command, found or command)
+    if found is None:
+        if limit is None:
+            raise InvalidRequest("limit or daily_limit_usd is missing.", param="limit")
+        given = encode(command)
+        values = {name: given[name] for name in _SELECTORS} | {"limit": limit, "soft_pct": soft_pct}
+        return await call.operate("budgets.create", values)
+    named = {"id": found.id}
+    match action:
+        case "set":
+            values = named | {"limit": limit, "soft_pct": soft_pct, "version": found.version}
+            return await call.operate("budgets.change", values)
+        case "delete":
+            return await call.operate("budgets.remove", named)
+        case "override":
+            if limit is None:
+                raise InvalidRequest("limit is missing: the limit that holds meanwhile.", param="limit")
+            until = write_time(found.resets_at if command.until is None else command.until)
+            values = named | {"limit": limit, "until": until, "reason": command.reason or "set by an assistant"}
+            return await call.operate("budgets.override", values)
+    return found
 
 
 async def _find(call: ToolCall, command: ManageBudget) -> BudgetView:
@@ -147,18 +141,13 @@ def _with_defaults(command: ManageBudget) -> ManageBudget:
     )
 
 
-def _check_named(command: ManageBudget, message: str) -> None:
-    if command.id is None and command.scope is None:
-        raise InvalidRequest(message, param="id")
-
-
-def _limit(command: ManageBudget, unit: BudgetUnit | None, window: BudgetWindow | None) -> float | None:
-    """Return the wanted limit of a budget with this unit and window, or None if none was given."""
+def _limit(command: ManageBudget, budget: BudgetView | ManageBudget) -> float | None:
+    """Return the wanted limit in the unit and window of a budget, or None if none was given."""
     if command.daily_limit_usd is None:
         return command.limit
     if command.limit is not None:
         raise InvalidRequest("Give limit or daily_limit_usd, not both.", param="daily_limit_usd")
-    if (unit, window) != (BudgetUnit.USD, BudgetWindow.DAY):
+    if (budget.unit, budget.window) != (BudgetUnit.USD, BudgetWindow.DAY):
         raise InvalidRequest("daily_limit_usd goes with unit usd and window day.", param="daily_limit_usd")
     return command.daily_limit_usd
 

@@ -127,8 +127,8 @@ async def serve(
     async with give, take, anyio.create_task_group() as group:
         if signals is not None:
             group.start_soon(_end_on_signal, signals, end)
-        group.start_soon(_cancel_when, closed, ending, group)
-        group.start_soon(_cancel_late, ended, group)
+        group.start_soon(_cancel_when, closed, group, 0.0, ending)
+        group.start_soon(_cancel_when, ended, group, GRACE_SECONDS)
         output = _Output(output_fd, closed)
         try:
             await _converse(server, output, take)
@@ -169,14 +169,11 @@ async def _end_on_signal(signals: SignalReceiver, end: Callable[[], None]) -> No
         end()
 
 
-async def _cancel_when(event: anyio.Event, ending: Callable[[], None], group: TaskGroup) -> None:
+async def _cancel_when(
+    event: anyio.Event, group: TaskGroup, seconds: float = 0.0, ending: Callable[[], None] = lambda: None
+) -> None:
+    """Cancel the calls that still run some seconds after an event."""
     await event.wait()
     ending()
-    group.cancel_scope.cancel()
-
-
-async def _cancel_late(ended: anyio.Event, group: TaskGroup) -> None:
-    """After the end of the input, cancel calls that run longer than the grace period."""
-    await ended.wait()
-    await anyio.sleep(GRACE_SECONDS)
+    await anyio.sleep(seconds)
     group.cancel_scope.cancel()

@@ -1,6 +1,6 @@
 """The rows of the access list on the internal API. The rules are in `services.access_list`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from gateway.app import Gateway
@@ -36,8 +36,6 @@ class RemoveEntry:
 class EntryView(AccessEntry):
     """An entry and its present status."""
 
-    list_name: ListName = field(metadata={"json_name": "list"})
-    entry_type: EntryType = field(metadata={"json_name": "type"})
     status: Literal["active", "expired"]
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from gateway.domain.audit import MAX_AUDIT_LIMIT, AuditEvent, AuditFilter
 from gateway.domain.principals import Permission, Scope
 from gateway.operations.operation import choice, request_id, text, texts, time
-from gateway.operations.rows import paging, public, row
+from gateway.operations.rows import Noun, paging, public, row
 from gateway.services.audit_chain import ChainStatus
 from gateway.services.audit_export import ExportFormat
 from gateway.store.audit import SORTS
@@ -33,22 +33,13 @@ class ExportWanted(AuditFilter):
 
 EXPORT_QUERY = (choice("format", ExportFormat, "`jsonl` (default) or `csv`."), *EXPORT_FILTERS)
 
+_AUDIT = Noun("audit", AuditEvent, Permission.AUDIT_READ, Permission.AUDIT_READ)
+
 AUDIT_OPERATIONS = (
-    row(
-        "audit.page",
-        "GET /api/audit",
-        Permission.AUDIT_READ,
-        "List audit events, newest first.",
-        is_list=True,
-        takes=AuditFilter,
-        gives=AuditEvent,
-        call=lambda gateway, who, command, context: gateway.audit.page(command),
-        query=AUDIT_FILTERS,
-    ),
-    row(
-        "audit.chain",
-        "GET /api/audit/chain",
-        Permission.AUDIT_READ,
+    _AUDIT.list("List audit events, newest first.", verb="page", takes=AuditFilter, query=AUDIT_FILTERS),
+    _AUDIT.row(
+        "chain",
+        "GET /chain",
         "Check the audit chain since its newest checkpoint; show its ends and checkpoints.",
         gives=ChainStatus,
         call=lambda gateway, who, command, context: gateway.audit_chain.status(),

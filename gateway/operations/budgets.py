@@ -1,10 +1,10 @@
 """The rows of budgets on the internal API, and the view of a budget. The rules are in `services.budgets`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from gateway.app import Gateway
-from gateway.domain.budgets import MAX_AMOUNT, MICRO, BudgetAction, BudgetScope, BudgetUnit, BudgetWindow, Standing
+from gateway.domain.budgets import MAX_AMOUNT, MICRO, Budget, BudgetScope, Override, Standing
 from gateway.domain.principals import Permission
 from gateway.operations.operation import ById, kind
 from gateway.operations.rows import Noun, with_id
@@ -13,18 +13,15 @@ from gateway.schema import JsonSchema
 from gateway.services.budgets import ChangedBudget, WantedBudget, WantedOverride, shown_amount
 
 
-@dataclass(frozen=True, slots=True)
-class OverrideView:
-    """A higher limit until a time. by: the name of the person who raised it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverrideView(Override):
+    """A higher limit until a time."""
 
     limit: float
-    until_at: int = field(metadata={"json_name": "until"})
-    reason: str
-    by: str
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetView:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetView(Budget):
     """A budget and its state in the current period.
 
     limit, effective_limit, spent, reserved, remaining, forecast: in the unit, of dollars with up to six decimals.
@@ -32,16 +29,8 @@ class BudgetView:
     the end of the period if the present rate continues.
     """
 
-    id: str
-    name: str
-    scope: BudgetScope
-    scope_value: str | None
-    unit: BudgetUnit
     limit: float
     effective_limit: float
-    window: BudgetWindow
-    soft_pct: int
-    action: BudgetAction
     status: Literal["ok", "warning", "exceeded"]
     spent: float
     reserved: float
@@ -50,9 +39,6 @@ class BudgetView:
     began_at: int
     resets_at: int
     override: OverrideView | None
-    created_at: int
-    created_by: str
-    version: int
 
 
 def _view(gateway: Gateway, standing: Standing) -> BudgetView:
@@ -73,7 +59,7 @@ def _view(gateway: Gateway, standing: Standing) -> BudgetView:
         resets_at=standing.period.ends_at,
         override=None
         if override is None or override.until_at <= now_at
-        else OverrideView(shown_amount(override.amount, unit), override.until_at, override.reason, override.by),
+        else project(OverrideView, override, limit=shown_amount(override.amount, unit)),
     )
 
 

@@ -1,6 +1,6 @@
 """The rows of the detectors, and the view of one."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gateway.app import Gateway
 from gateway.domain.circuits import ProviderStatus
@@ -19,7 +19,6 @@ class DetectorView(Detector):
     on_error, timeout_ms, window_chars, send_masked: what holds, by default too. problem: why there is no key to send.
     """
 
-    key_reference: str | None = field(default=None, metadata={"json_name": None})
     on_error: OnError
     timeout_ms: int
     window_chars: int
@@ -65,6 +64,5 @@ DETECTOR_OPERATIONS = (
         "Have a detector judge a harmless text and an attack: `ok`, `said`, `latency_ms`, and `error` in plain words.",
         takes=ById,
         gives=DetectorTestResult,
-        call=lambda gateway, who, command, context: gateway.detectors.test(who, command.id, context),
     ),
 )

@@ -1,17 +1,9 @@
 """The rows of event outputs on the internal API, and their view. The rules are in `services.event_outputs`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gateway.domain.addresses import BASE_URL_PROMISE
-from gateway.domain.event_outputs import (
-    FILE_PROMISE,
-    SYSLOG_PROMISE,
-    EventKind,
-    EventOutput,
-    EventSeverity,
-    OutputFormat,
-    OutputKind,
-)
+from gateway.domain.event_outputs import FILE_PROMISE, SYSLOG_PROMISE, EventOutput, OutputKind
 from gateway.domain.principals import Permission
 from gateway.operations.operation import ById, kind
 from gateway.operations.rows import Noun
@@ -21,34 +13,15 @@ from gateway.services.event_outputs import ChangedOutput, NewOutput, Tried
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutputView:
+class OutputView(EventOutput):
     """An event output and its counters.
 
     secret_source: where the secret is kept, such as ``env:NAME`` or ``stored``; None without a secret. waiting: events
     not sent yet. dropped: events lost because too many waited. secret: only in the answer that creates the output.
     """
 
-    id: str
-    name: str
-    kind: OutputKind
-    target: str
     secret_source: str | None
-    kinds: tuple[EventKind, ...]
-    min_severity: EventSeverity
-    format: OutputFormat
-    allow_private: bool
-    enabled: bool
-    created_at: int
-    created_by: str
-    version: int
     waiting: int
-    sent: int
-    failed: int
-    dropped: int
-    last_sent_at: int | None
-    last_error: str | None
-    last_error_at: int | None
-    secret: str | None = field(default=None, repr=False)
 
 
 def _view(output: EventOutput, waiting: int, secret: str | None = None) -> OutputView:

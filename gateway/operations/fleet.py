@@ -1,6 +1,6 @@
 """The rows of the fleet, public and internal, and of its peers. `services.fleet` collects what they show."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gateway.app import Gateway
 from gateway.domain.fleet import FleetView, Peer
@@ -12,24 +12,15 @@ from gateway.services.fleet_peers import WantedPeer, source_of_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PeerView:
-    """A peer without its key. instances: how many gateways its last good answer listed."""
+class PeerView(Peer):
+    """A peer without its key. instance_count: how many gateways its last good answer listed."""
 
-    id: str
-    name: str
-    url: str
     api_key: str
-    allow_private: bool
-    created_at: int
-    created_by: str
-    asked_at: int | None
-    answered_at: int | None
-    problem: str | None
-    instances: int
+    instance_count: int = field(metadata={"json_name": "instances"})
 
 
 def _view(gateway: Gateway, peer: Peer) -> PeerView:
-    return project(PeerView, peer, api_key=source_of_key(peer), instances=len(peer.instances))
+    return project(PeerView, peer, api_key=source_of_key(peer), instance_count=len(peer.instances))
 
 
 _FLEET = row(

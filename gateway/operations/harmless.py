@@ -23,6 +23,5 @@ HARMLESS_OPERATIONS = (
         takes=MarkHarmless,
         gives=MarkedHarmless,
         call=lambda gateway, who, command, context: gateway.harmless.mark(who, command, context),
-        fails=("conflict",),
     ),
 )

@@ -60,7 +60,6 @@ INCIDENT_OPERATIONS = (
             kind(("status",), status={"enum": [one.value for one in AlertStatus if one is not AlertStatus.SUPPRESSED]}),
             kind(("assigned_to",), status={"type": "null"}, assigned_to={"type": "string"}),
         ),
-        fails=("conflict",),
     ),
     _INCIDENTS.row(
         "stop",
@@ -69,7 +68,6 @@ INCIDENT_OPERATIONS = (
         takes=StopIncident,
         gives=StoppedIncident,
         call=lambda gateway, who, command, context: gateway.incidents.stop(who, command, context),
-        fails=("conflict",),
     ),
     row(
         "incidents.evidence",

@@ -36,8 +36,15 @@ class RotateKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeySummary:
-    """What every view of a key shows. No view holds the key itself, except that of a new key."""
+class KeyView(KeyRecord):
+    """The record of a key and its present status."""
+
+    status: Literal["active", "revoked", "expired"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedKeyView:
+    """A new key. Only this answer contains the key itself."""
 
     id: str
     name: str
@@ -47,25 +54,6 @@ class KeySummary:
     status: Literal["active", "revoked", "expired"]
     created_at: int
     expires_at: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyView(KeySummary):
-    """The record of a key and its present status."""
-
-    created_by: str
-    revoked_at: int | None
-    last_used_at: int | None
-    rotated_from: str | None
-    version: int
-    policy: str | None
-    models: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatedKeyView(KeySummary):
-    """A new key. Only this answer contains the key itself."""
-
     key: str = field(repr=False)
 
 
@@ -85,11 +73,11 @@ class NewPolicy(WantedPolicy):
 
 
 def _view(gateway: Gateway, record: KeyRecord) -> KeyView:
-    return project(KeyView, record, status=record.status(gateway.clock.now_at()))
+    return project(KeyView, record, status=record.status_at(gateway.clock.now_at()))
 
 
 def _view_new(cls: type[CreatedKeyView], gateway: Gateway, made: CreatedKey) -> CreatedKeyView:
-    return project(cls, made.record, key=made.key, status=made.record.status(gateway.clock.now_at()))
+    return project(cls, made.record, key=made.key, status=made.record.status_at(gateway.clock.now_at()))
 
 
 _KEYS = Noun(
@@ -143,6 +131,5 @@ POLICY_OPERATIONS = (
         takes=ReplayPolicy,
         gives=Replay,
         call=lambda gateway, who, command, context: gateway.rule_trials.replay_policy(who, command),
-        fails=("conflict",),
     ),
 )

@@ -130,12 +130,9 @@ def text(name: str, about: str) -> Parameter:
 
 def request_id() -> Parameter:
     """Return the parameter `request_id`."""
-
-    def read(value: str, now_at: int) -> object:
-        return read_request_id(value)
-
+    about = "The id of a request, as its answer has it in `X-Service-Request-Id`."
     schema: JsonSchema = {"type": "string", "pattern": f"^{REQUEST_ID}$"}
-    return Parameter("request_id", "The id of a request, as its answer has it in `X-Service-Request-Id`.", read, schema)
+    return Parameter("request_id", about, lambda value, now_at: read_request_id(value), schema)
 
 
 def texts(name: str, about: str) -> Parameter:
@@ -169,26 +166,19 @@ def choice(name: str, values: type[StrEnum] | tuple[str, ...], about: str) -> Pa
 
 def integer(name: str, about: str, low: int, high: int, default: int | None = None) -> Parameter:
     """Return a parameter that is a whole number."""
-
-    def read(value: str, now_at: int) -> object:
-        return read_integer(value, param=name, low=low, high=high)
-
     schema: JsonSchema = {"type": "integer", "minimum": low, "maximum": high}
-    return Parameter(name, about, read, schema | ({} if default is None else {"default": default}))
+    schema |= {} if default is None else {"default": default}
+    return Parameter(name, about, lambda value, now_at: read_integer(value, param=name, low=low, high=high), schema)
 
 
 def time(name: str, about: str) -> Parameter:
     """Return a parameter that is an RFC 3339 time, a date, or an age such as 24h."""
-
-    def read(value: str, now_at: int) -> object:
-        return read_time(value, param=name, now_at=now_at)
-
-    return Parameter(name, about, read, {"type": "string", "pattern": TIME_PATTERN})
+    schema: JsonSchema = {"type": "string", "pattern": TIME_PATTERN}
+    return Parameter(name, about, lambda value, now_at: read_time(value, param=name, now_at=now_at), schema)
 
 
 def cursor() -> Parameter:
     """Return the parameter that continues where a page ended."""
-
     return Parameter("cursor", "`page.next` of the page before, unchanged.", lambda value, now_at: value, None)
 
 

@@ -1,13 +1,13 @@
 """The rows of providers on the internal API, and the view of one. The rules are in `services.providers`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gateway.app import Gateway
 from gateway.domain.budgets import MICRO
 from gateway.domain.circuits import ProviderStatus
 from gateway.domain.prices import Price
 from gateway.domain.principals import Permission
-from gateway.domain.providers import Origin, Provider, ProviderType
+from gateway.domain.providers import Provider, ProviderType
 from gateway.operations.operation import ById, kind
 from gateway.operations.rows import Noun
 from gateway.records import project
@@ -16,7 +16,7 @@ from gateway.services.providers import ChangedProvider, ModelPrice, NewProvider
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderView:
+class ProviderView(Provider):
     """A provider and its status in the process that answers. Never holds its key.
 
     api_key_source: the reference, ``stored`` for a key kept by the gateway, null for none. has_api_key: whether the key
@@ -24,26 +24,11 @@ class ProviderView:
     ``settings`` for the provider that the settings define.
     """
 
-    id: str
-    name: str
-    type: ProviderType
-    base_url: str | None
     api_key_source: str | None
     has_api_key: bool
-    models: tuple[str, ...]
-    priority: int
-    weight: int
-    timeout_seconds: float
-    max_retries: int
-    prices: dict[str, ModelPrice]
-    enabled: bool
+    shown_prices: dict[str, ModelPrice] = field(metadata={"json_name": "prices"})
     status: ProviderStatus
     problem: str | None
-    allow_private: bool
-    origin: Origin
-    created_at: int
-    created_by: str
-    version: int
 
 
 def _view(gateway: Gateway, provider: Provider) -> ProviderView:
@@ -57,7 +42,7 @@ def _view(gateway: Gateway, provider: Provider) -> ProviderView:
         if is_ours
         else provider.key_reference is not None and problem is None,
         problem=problem,
-        prices={model: _model_price(price) for model, price in provider.prices.items()},
+        shown_prices={model: _model_price(price) for model, price in provider.prices.items()},
         status=gateway.circuits.status(provider),
     )
 

@@ -1,6 +1,6 @@
 """The rows of risk acceptances, and the view of one. The rules are in `services.risk_acceptances`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gateway.app import Gateway
 from gateway.domain.new_verdict import NewVerdict
@@ -16,15 +16,13 @@ from gateway.store.tables import ACCEPTANCE_SORTS
 
 _TEXT: JsonSchema = {"type": "string"}
 _NONE: JsonSchema = {"type": "null"}
-_NO: JsonSchema = {"const": False}
-_OF_ANY_KEY = dict.fromkeys(("key", "digest", "alert", "policy"), _NONE)
+_TEXTS = ("rule", "agent", "key", "digest", "alert", "policy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptanceView(RiskAcceptance):
     """A risk acceptance and its present status."""
 
-    until_at: int = field(metadata={"json_name": "until"})
     status: AcceptanceStatus
 
 
@@ -47,16 +45,11 @@ async def _create(
     return project(MadeAcceptance, _view(gateway, one), new_verdict=verdict)
 
 
-def _of(
-    scope: AcceptanceScope, texts: tuple[str, ...], others: tuple[str, ...] = (), /, **properties: JsonSchema
-) -> JsonSchema:
-    """Return the schema of bodies of one scope, which require `texts` and `others`."""
-    return kind((*texts, *others), scope={"const": scope.value}, **dict.fromkeys(texts, _TEXT), **properties)
-
-
-def _but(name: str) -> dict[str, JsonSchema]:
-    """Return the schemas that leave out what a body of another scope has, except `name`."""
-    return {one: schema for one, schema in _OF_ANY_KEY.items() if one != name}
+def _of(scope: AcceptanceScope, *texts: str, any_key: bool = False) -> JsonSchema:
+    """Return the schema of bodies of one scope, which have these texts and none of the others."""
+    properties = dict.fromkeys(_TEXTS, _NONE) | dict.fromkeys(texts, _TEXT)
+    needed = (*texts, "any_key") if any_key else texts
+    return kind(needed, scope={"const": scope.value}, any_key={"const": any_key}, **properties)
 
 
 _ACCEPTANCES = Noun(
@@ -85,13 +78,13 @@ ACCEPTANCE_OPERATIONS = (
         gives=MadeAcceptance,
         call=_create,
         kinds=(
-            _of(AcceptanceScope.RULE, ("rule",), agent=_NONE, any_key=_NO, **_OF_ANY_KEY),
-            _of(AcceptanceScope.RULE_KEY, ("rule", "key"), agent=_NONE, any_key=_NO, **_but("key")),
-            _of(AcceptanceScope.RULE_POLICY, ("rule", "policy"), agent=_NONE, any_key=_NO, **_but("policy")),
-            _of(AcceptanceScope.RULE_AGENT, ("rule", "agent", "key"), any_key=_NO, **_but("key")),
-            _of(AcceptanceScope.RULE_AGENT, ("rule", "agent"), ("any_key",), any_key={"const": True}, **_OF_ANY_KEY),
-            _of(AcceptanceScope.FINDING, ("rule", "digest"), agent=_NONE, any_key=_NO, **_but("digest")),
-            _of(AcceptanceScope.FINDING, ("alert",), rule=_NONE, agent=_NONE, any_key=_NO, **_but("alert")),
+            _of(AcceptanceScope.RULE, "rule"),
+            _of(AcceptanceScope.RULE_KEY, "rule", "key"),
+            _of(AcceptanceScope.RULE_POLICY, "rule", "policy"),
+            _of(AcceptanceScope.RULE_AGENT, "rule", "agent", "key"),
+            _of(AcceptanceScope.RULE_AGENT, "rule", "agent", any_key=True),
+            _of(AcceptanceScope.FINDING, "rule", "digest"),
+            _of(AcceptanceScope.FINDING, "alert"),
         ),
     ),
     _ACCEPTANCES.show("Show one risk acceptance."),

@@ -54,7 +54,7 @@ class RuleSummary:
     severity: Severity
     confidence: float
     description: str
-    direction: tuple[Direction, ...]
+    direction: frozenset[Direction]
     view: str
     standards: tuple[str, ...]
     tags: tuple[str, ...]
@@ -98,7 +98,6 @@ def _view(cls: type[View], found: RuleInUse) -> View:
         file_severity=rule.severity,
         source="stored" if found.is_stored else "rules_extra" if rule.id.startswith(LOCAL) else "rules",
         enabled=found.enabled,
-        direction=tuple(sorted(rule.direction)),
         hits=found.hits,
         reason=override.reason if override else None,
         changed_at=override.changed_at if override else None,
@@ -108,9 +107,7 @@ def _view(cls: type[View], found: RuleInUse) -> View:
 
 
 async def _list_rules(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[RuleSummary]:
-    return whole(
-        tuple(project(RuleSummary, rule, direction=tuple(sorted(rule.direction))) for rule in gateway.shield.rules)
-    )
+    return whole(tuple(project(RuleSummary, rule) for rule in gateway.shield.rules))
 
 
 async def _scan(gateway: Gateway, who: Principal, command: ScanText, context: RequestContext) -> ScanAnswer:
@@ -216,7 +213,6 @@ SHIELD_OPERATIONS = (
     _STORED.create(
         NewRule,
         "Store a rule of your own: `rule` with the fields of a rule file, an id `local:…`, and a `reason`.",
-        fails=("conflict",),
     ),
     _STORED.row(
         "edit",
@@ -248,17 +244,15 @@ SHIELD_OPERATIONS = (
         gives=TriedRule,
         call=lambda gateway, who, command, context: gateway.rule_trials.try_rule(command),
         body_setting="max_scan_body_bytes",
-        fails=("conflict", "overloaded"),
+        fails=("overloaded",),
     ),
-    row(
-        "shield.rules.replay",
-        "POST /api/shield/rules/replay",
-        Permission.SHIELD_MANAGE,
+    _RULES.row(
+        "replay",
+        "POST /replay",
         "Show what a draft `rule`, or leaving out the rule `without`, would change in seven days and the suite.",
         takes=ReplayRule,
         gives=Replay,
         call=lambda gateway, who, command, context: gateway.rule_trials.replay_rule(who, command),
-        fails=("conflict",),
     ),
     _TESTS.row(
         "show",

@@ -5,7 +5,16 @@ from typing import Annotated, Literal
 
 from gateway.app import Gateway
 from gateway.domain.principals import Permission, Principal, RequestContext, Role
-from gateway.domain.users import MAX_SESSION_LIMIT, ChangedUser, NewUser, Password, SessionFilter, SignedIn, User
+from gateway.domain.users import (
+    MAX_SESSION_LIMIT,
+    ChangedUser,
+    NewUser,
+    Password,
+    Session,
+    SessionFilter,
+    SignedIn,
+    User,
+)
 from gateway.operations.operation import ById, Door, text
 from gateway.operations.rows import Noun, paging, row
 from gateway.records import project
@@ -18,31 +27,18 @@ END_OF_USER = replace(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class UserView:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserView(User):
     """A user without the password's hash."""
 
-    id: str
-    username: str
-    role: Role
     status: Literal["active", "disabled"]
-    created_at: int
-    disabled_at: int | None
-    version: int
 
 
-@dataclass(frozen=True, slots=True)
-class SessionView:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionView(Session):
     """A live session, without its secrets."""
 
-    id: str
-    user_id: str
     username: str
-    created_at: int
-    last_seen_at: int
-    expires_at: int
-    ip: str | None
-    user_agent: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +97,12 @@ class SessionsEnded:
 
 
 def _view_user(gateway: Gateway, user: User) -> UserView:
-    return project(UserView, user, status="active" if user.disabled_at is None else "disabled")
+    status = "active" if user.disabled_at is None else "disabled"
+    return project(UserView, user, password_hash="", status=status)
 
 
 def _view_session(gateway: Gateway, found: SignedIn) -> SessionView:
-    return project(SessionView, found.session, username=found.user.username)
+    return project(SessionView, found.session, digest="", username=found.user.username)
 
 
 async def _end_session(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> ById:

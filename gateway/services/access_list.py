@@ -154,7 +154,7 @@ class AccessList(Resource[AccessEntry]):
             wanted,
             ip=tx.context.ip,
             key_id=tx.principal.id if tx.principal.kind == "key" else None,
-            keys=[key.id for key in self.store.keys.all(tx) if key.status(now_at) == "active"],
+            keys=[key.id for key in self.store.keys.all(tx) if key.status_at(now_at) == "active"],
             now_at=now_at,
         )
         if refused is not None:

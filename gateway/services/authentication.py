@@ -81,7 +81,7 @@ class Authentication(Service):
                 InvalidApiKey("The API key is not valid."), context, key_prefix=prefix_of(credential)
             )
         now_at = self.clock.now_at()
-        status = cached.record.status(now_at)
+        status = cached.record.status_at(now_at)
         if status != "active":
             raise self.refusals.record(_ended(status), context, principal=cached.principal)
         self._check_principal(cached.principal, context)

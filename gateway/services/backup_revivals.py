@@ -177,7 +177,7 @@ def _compare(backup: Present, present: Present | None, now_at: int, *, keep_out:
     """Find keys and users with access in the backup whose record differs in the present database."""
     if present is None:
         return Revivals(is_known=False)
-    keys = [key for key in backup.keys.values() if key.status(now_at) == "active"]
+    keys = [key for key in backup.keys.values() if key.status_at(now_at) == "active"]
     users = [user for user in backup.users.values() if user.disabled_at is None]
     differ = {
         name: sum(old.get(id) != present.rules[name].get(id) for id in {*old, *present.rules[name]})
@@ -195,7 +195,7 @@ def _revived(
 
 
 def _key_changes(then: KeyRecord, now: KeyRecord, now_at: int) -> tuple[Change, ...]:
-    status = "revoked" if now.revoked_at is not None else now.status(now_at)
+    status = "revoked" if now.revoked_at is not None else now.status_at(now_at)
     ended = (Change("status", "active", status),) if status != "active" else ()
     return ended + tuple(
         Change(what, _show(name, getattr(then, name)), _show(name, getattr(now, name)))

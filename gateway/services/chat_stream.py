@@ -17,7 +17,7 @@ from gateway.domain.policies import OutboundStream
 from gateway.errors import AccessDenied, GatewayError, UpstreamUnavailable
 from gateway.llm.base import LeafKind, Prompt, Reply, ReplyStream, UpstreamFault
 from gateway.llm.echo import count_tokens
-from gateway.llm.openai_stream import ChatAssembly, ChatChunks, Event, Piece
+from gateway.llm.openai_stream import ChatAssembly, ChatChunks, Event, Piece, counted
 from gateway.services.access_guard import AccessGuard
 from gateway.services.chat_policy import ChatPolicy
 from gateway.services.chat_record import Answer, ChatExchange, ShieldSummary
@@ -164,7 +164,7 @@ class ChatStream:
             return []
         added = self._assembly.take(chunk)
         made = self._made = self._events_with(await self.policy.around(self._assembly.around))
-        return [] if self.scanner is None else [made.text(0, "content", ""), *self._let_out(added)]
+        return [] if self.scanner is None else [made.delta(0, {"content": ""}), *self._let_out(added)]
 
     async def _next_events(self) -> Sequence[Event | None]:
         """Read until something may leave, the shield has to judge, or the client should hear of the stream."""
@@ -186,7 +186,7 @@ class ChatStream:
             if self.scanner is not None and index == 0 and len(self._assembly.choices) == 1:
                 assert self._made is not None
                 for channel, said in self._released(self.scanner, piece):
-                    yield self._made.text(0, channel, self.upstream.without_key(said))
+                    yield self._made.delta(0, {channel: self.upstream.without_key(said)})
 
     def _events_with(self, around: Mapping[str, Any]) -> ChatChunks:
         self._around = around
@@ -246,7 +246,7 @@ class ChatStream:
                     return self._with_verdict(made, [made.block(one["index"]) for one in choices], {})
                 sent.add(channel)
                 if rest:
-                    events.append(made.text(index, channel, self.upstream.without_key(rest)))
+                    events.append(made.delta(index, {channel: self.upstream.without_key(rest)}))
             events += made.rest(choice, but=sent, with_logprobs=self.scanner is None)
         return self._with_verdict(made, events, body)
 
@@ -272,7 +272,7 @@ class ChatStream:
 
     def _tokens(self) -> tuple[int, int]:
         """Return the tokens of prompt and completion that the upstream counted, else estimates of what went by."""
-        prompt_tokens, reply_tokens = self._assembly.tokens()
+        prompt_tokens, reply_tokens = counted(self._assembly.usage or {})
         if prompt_tokens is None:
             leaves = self.exchange.request.leaves.texts
             texts = [leaf.text for leaf in leaves if leaf.kind is LeafKind.CONTENT and not leaf.view]

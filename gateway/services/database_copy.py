@@ -38,7 +38,7 @@ async def copy_database(
     clock: Clock,
     ids: Ids,
     log: Log,
-    told: Callable[[str, int], None],
+    told: Callable[[str, int], None] = lambda name, rows: None,
 ) -> Copied:
     """Copy all data. source, target: ``sqlite:/PATH`` or ``postgresql://…``. told: with each table and its rows.
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 
+from gateway.clock import Clock, Ids, ulid
 from gateway.domain.agents import AgentSource
 from gateway.domain.alerts import AlertFilter, AlertSource, AlertStatus, WantedAlert
 from gateway.domain.budgets import MICRO, BudgetAction, BudgetScope, BudgetUnit, BudgetWindow
@@ -37,7 +38,6 @@ from gateway.store.database import Transaction
 from gateway.store.meta import ORIGIN
 from gateway.store.store import Store
 
-_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _BATCH = 2000
 _POINT_MS = 10 * 60_000
 _GUESSES = 24
@@ -76,7 +76,7 @@ class DemoReport:
     audit_events: int
 
 
-class _StoryTime:
+class _StoryTime(Clock, Ids):
     """The clock and the ids of the story. `at` is Unix milliseconds and moves with the requests."""
 
     def __init__(self, at: int, seed: int) -> None:
@@ -93,8 +93,7 @@ class _StoryTime:
         return self.at / 1000
 
     def new(self, prefix: str) -> str:
-        value = self.at << 80 | self._rng.getrandbits(80)
-        return prefix + "_" + "".join(_CROCKFORD[value >> shift & 31] for shift in range(125, -1, -5))
+        return ulid(prefix, self.at << 80 | self._rng.getrandbits(80))
 
     def random_bytes(self, count: int) -> bytes:
         """Return bytes that are no secret: nobody receives the keys made of them."""

@@ -85,8 +85,8 @@ class Keys(Resource[KeyRecord]):
 
         def work(tx: AuthorityTransaction) -> CreatedKey:
             old = self.find(tx, name)
-            if old.status(now_at) != "active":
-                raise Conflict(f"The key {old.id} is {old.status(now_at)}: create a new one.")
+            if old.status_at(now_at) != "active":
+                raise Conflict(f"The key {old.id} is {old.status_at(now_at)}: create a new one.")
             if old.revoked_at is not None:
                 raise Conflict(f"The key {old.id} is being rotated already.")
             _check_grant(principal, old.scopes)
@@ -119,7 +119,7 @@ class Keys(Resource[KeyRecord]):
             record = self.find(tx, name)
             if not self.store.keys.revoke(tx, record.id, now_at=now_at):
                 raise Conflict(f"The key {record.id} is revoked already.")
-            shown = {"before": {"status": record.status(now_at)}, "after": {"status": "revoked"}}
+            shown = {"before": {"status": record.status_at(now_at)}, "after": {"status": "revoked"}}
             details = {"name": record.name, "prefix": record.prefix}
             self._append(tx, "revoked", record.id, details=details, **shown)
             return self.find(tx, record.id)
@@ -130,7 +130,7 @@ class Keys(Resource[KeyRecord]):
         now_at = self.clock.now_at()
         if changes.expires_at != KEEP_AT:
             check_future(changes.expires_at, now_at)
-        if before.status(now_at) == "revoked":
+        if before.status_at(now_at) == "revoked":
             raise Conflict(f"The key {before.id} is revoked.")
         after = patched(
             before,

@@ -37,7 +37,7 @@ class Trials(Service):
         if Permission.API_KEYS_READ not in who.permissions:
             raise PermissionDenied("Your role may not try the rules of a key.", param="key")
         found = await self.keys.show(wanted.key)
-        if (status := found.status(self.clock.now_at())) != "active" or scope not in found.scopes:
+        if (status := found.status_at(self.clock.now_at())) != "active" or scope not in found.scopes:
             why = f"is {status}" if status != "active" else f"lacks the scope {scope}"
             raise Conflict(f"The key {why}, so nothing can be tried as it.", param="key")
         return found.principal()

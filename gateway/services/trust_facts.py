@@ -86,7 +86,7 @@ def keys_observed(store: Store, tx: Transaction, now_at: int) -> tuple[str, ...]
     """Return the prefixes of active keys whose policy lets attacks through."""
     observing = {policy.id for policy in store.policies.all(tx) if policy.mode is ShieldMode.OBSERVE}
     keys = store.keys.all(tx) if observing else ()
-    return tuple(key.prefix for key in keys if key.policy in observing and key.status(now_at) == "active")
+    return tuple(key.prefix for key in keys if key.policy in observing and key.status_at(now_at) == "active")
 
 
 def _suite(store: Store, tx: Transaction, rules_digest: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from typing import TypeVar
 import anyio
 from anyio import to_thread
 
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import Clock, Ids
 from gateway.errors import SetupError
 from gateway.log import Log
 from gateway.store.database import StoreUnavailable, Transaction
@@ -88,8 +88,8 @@ class PostgresDatabase(Database):
     def __init__(self, address: Address, *, log: Log) -> None:
         super().__init__(log, readers=_READERS, quick_readers=1, wait_seconds=_CALLER_SECONDS)
         self._address = address
-        self._clock = SystemClock()
-        self._process = SystemIds(self._clock).random_bytes(8).hex()
+        self._clock = Clock()
+        self._process = Ids(self._clock).random_bytes(8).hex()
         self._try_at_seconds = 0.0  # not before that, a new link is tried
         self._group = 0  # how many groups this process has begun
         self._doubt: tuple[int, Sequence[PendingWrite]] | None = None  # of which nobody knows whether it is committed

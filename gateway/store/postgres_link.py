@@ -12,7 +12,7 @@ import socket
 import ssl
 from collections.abc import Iterator, Sequence
 
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import Clock, Ids
 from gateway.errors import SetupError
 from gateway.settings import is_loopback
 from gateway.store.postgres_address import WAIT_SECONDS, Address, fault, place
@@ -175,7 +175,7 @@ class Link:
                 binding = self._secure(host)
             self._socket.setblocking(False)
             if self._password is not None:
-                nonce = base64.b64encode(SystemIds(SystemClock()).random_bytes(18)).decode()
+                nonce = base64.b64encode(Ids(Clock()).random_bytes(18)).decode()
                 self._reader = Reader(Scram(self._password, nonce, binding=binding))
             names = {"user": address.user, "database": address.database, "application_name": address.application_name}
             self._talk(startup(**names, client_encoding="UTF8"), 0, address.connect_seconds)

@@ -17,7 +17,7 @@ from fake_clock import FakeClock
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
 from gateway.auth.ratelimit import Admission, RateExceeded
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.compose import open_gateway
 from gateway.domain.alerts import Alert, AlertFilter, AlertSource
 from gateway.domain.audit import AuditEvent, AuditFilter
@@ -319,7 +319,7 @@ def site_with(tmp_path: Path) -> Callable[..., AbstractAsyncContextManager[Site]
     @asynccontextmanager
     async def site(**settings: Any) -> AsyncGenerator[Site]:
         config = Settings(**{"data_dir": ":memory:", "rules": str(rules)} | settings)
-        async with open_gateway(config, log=Log(io.StringIO(), SystemClock())) as gateway:
+        async with open_gateway(config, log=Log(io.StringIO(), Clock())) as gateway:
             yield Site(gateway)
 
     return site

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.compose import open_gateway
 from gateway.domain.audit import AuditEvent, AuditFilter
 from gateway.domain.keys import NewKey
@@ -90,7 +90,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
     rules = tmp_path / "rules.json"
     rules.write_text(json.dumps(RULES))
     settings = Settings(data_dir=":memory:", rules=str(rules), rbac_enabled=False)
-    async with open_gateway(settings, log=Log(io.StringIO(), SystemClock())) as gateway:
+    async with open_gateway(settings, log=Log(io.StringIO(), Clock())) as gateway:
         one = Site(gateway)
         await one.open()
         yield one

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.compose import open_gateway
 from gateway.domain.alerts import Alert, AlertSource
 from gateway.domain.principals import RequestContext
@@ -68,7 +68,7 @@ class Site:
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
     settings = Settings(data_dir=":memory:", rbac_enabled=False)
-    async with open_gateway(settings, log=Log(io.StringIO(), SystemClock())) as gateway:
+    async with open_gateway(settings, log=Log(io.StringIO(), Clock())) as gateway:
         yield Site(gateway)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.compose import open_lasting
 from gateway.domain.audit import AuditFilter
 from gateway.http.client import Client
@@ -85,7 +85,7 @@ class Site:
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
     settings = Settings(data_dir=":memory:", rbac_enabled=False)
-    async with open_lasting(settings, log=Log(io.StringIO(), SystemClock())) as lasting:
+    async with open_lasting(settings, log=Log(io.StringIO(), Clock())) as lasting:
         gateway = Gateway(settings, CountingShield(), lasting, Client())
         yield Site(gateway, cast(CountingShield, gateway.shield))
 

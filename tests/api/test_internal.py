@@ -15,7 +15,7 @@ from seeding import seed
 
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.compose import open_gateway
 from gateway.domain.audit import AuditFilter
 from gateway.domain.principals import ROLE_PERMISSIONS, Role
@@ -112,7 +112,7 @@ async def open_site(path: Path, rbac_enabled: bool, **more: Any) -> AsyncIterato
     rules = path / "rules.json"
     rules.write_text(json.dumps(RULES))
     settings = Settings(data_dir=":memory:", rules=str(rules), rbac_enabled=rbac_enabled, **more)
-    async with open_gateway(settings, log=Log(io.StringIO(), SystemClock())) as gateway:
+    async with open_gateway(settings, log=Log(io.StringIO(), Clock())) as gateway:
         for number, role in enumerate(Role):
             user = User(f"usr_{number}", role.value, HASH, role, 0, None)
             await seed(gateway.store, lambda tx, user=user: gateway.store.users.insert(tx, user))

@@ -15,7 +15,7 @@ from gateway_site import Site, open_site
 from many_hosts import share
 
 from gateway import jobs
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.compose import open_gateway
 from gateway.domain.budgets import HOLD_SECONDS, Usage
 from gateway.domain.event_outputs import OutEvent
@@ -35,7 +35,7 @@ Open = Callable[..., AbstractAsyncContextManager[Site]]
 @pytest.fixture
 def clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeClock:
     """The clock of the database, an hour ahead of the hosts."""
-    found = FakeClock(SystemClock().now_at() + 3_600_000)
+    found = FakeClock(Clock().now_at() + 3_600_000)
     share(monkeypatch, tmp_path / "database" / "gateway.db", found)
     return found
 
@@ -91,7 +91,7 @@ async def test_a_command_checks_the_gateway_of_its_own_host(hosts: tuple[Site, S
     async def checked() -> Any:
         settings, log = (
             Settings(data_dir=str(tmp_path / "a"), seal_key_file=str(tmp_path / "seal")),
-            Log(io.StringIO(), SystemClock()),
+            Log(io.StringIO(), Clock()),
         )
         async with open_gateway(settings, log=log, is_shell=True) as shell:
             return (await shell.store.db.read(shell.running.checked)).settings_of

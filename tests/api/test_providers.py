@@ -20,7 +20,7 @@ import pytest
 
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.compose import open_gateway
 from gateway.domain.audit import AuditFilter
 from gateway.http.messages import Headers, Request
@@ -140,7 +140,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
         data_dir=str(tmp_path / "data"), rules=str(rules), rbac_enabled=False, provider_key_dirs=(str(tmp_path),)
     )
     log = io.StringIO()
-    async with open_gateway(settings, log=Log(log, SystemClock())) as gateway:
+    async with open_gateway(settings, log=Log(log, Clock())) as gateway:
         one = Site(gateway, log)
         made = await one.ask("POST", "/api/config/api-keys", {"name": "ci", "scopes": ["chat:completions"]})
         one.key = made["data"]["key"]
@@ -412,7 +412,7 @@ async def test_a_reference_leads_only_where_the_settings_allow(
 
 async def test_no_list_of_names_lets_a_setting_of_the_gateway_out(tmp_path: Path, forbidden: Path) -> None:
     settings = Settings(data_dir=":memory:", provider_key_env=("*", "MCP_API_KEY"), provider_key_dirs=("/",))
-    async with open_gateway(settings, log=Log(io.StringIO(), SystemClock())) as gateway:
+    async with open_gateway(settings, log=Log(io.StringIO(), Clock())) as gateway:
         site = Site(gateway, io.StringIO())
         for name in ("GATEWAY_UPSTREAM_API_KEY", "MCP_API_KEY", "RBAC_ENABLED"):
             refused = await site.ask("POST", PROVIDERS, PLACES[0][2] | {"api_key": f"env:{name}"})
@@ -778,7 +778,7 @@ async def test_the_settings_make_a_provider_that_comes_last(tmp_path: Path, firs
     rules.write_text(json.dumps(RULES))
     settings = Settings(data_dir=":memory:", rules=str(rules), upstream_url=f"{first.url}/v1", upstream_api_key=SECRET)
     log = io.StringIO()
-    async with open_gateway(settings, log=Log(log, SystemClock())) as gateway:
+    async with open_gateway(settings, log=Log(log, Clock())) as gateway:
         site = Site(gateway, log)
         made = await site.ask("POST", "/api/config/api-keys", {"name": "ci", "scopes": ["chat:completions"]})
         site.key = made["data"]["key"]

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.api.dispatch import Dispatch
 from gateway.app import Gateway
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.compose import open_gateway
 from gateway.domain.keys import NewKey
 from gateway.domain.principals import RequestContext, Scope, local
@@ -58,7 +58,7 @@ async def gateway(tmp_path: Path) -> AsyncIterator[Gateway]:
     rules = tmp_path / "rules.json"
     rules.write_text(json.dumps(RULES))
     settings = Settings(data_dir=":memory:", rules=str(rules))
-    async with open_gateway(settings, log=Log(io.StringIO(), SystemClock())) as opened:
+    async with open_gateway(settings, log=Log(io.StringIO(), Clock())) as opened:
         yield opened
 
 

@@ -9,7 +9,7 @@ import pytest
 from gateway import bundle
 from gateway.api.dispatch import Dispatch
 from gateway.api.static import FOLDER, TYPES
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.compose import open_gateway
 from gateway.http.messages import Headers, Request
 from gateway.log import Log
@@ -93,7 +93,7 @@ async def test_a_file_of_another_version_is_not_served_as_this_one(house: Any) -
 )
 async def test_without_sign_in_the_page_is_for_this_host_alone(peer: str, fields: dict[str, str], status: int) -> None:
     settings = Settings(data_dir=":memory:", rbac_enabled=False)
-    async with open_gateway(settings, log=Log(io.StringIO(), SystemClock())) as gateway:
+    async with open_gateway(settings, log=Log(io.StringIO(), Clock())) as gateway:
         request = Request("GET", "/", "", Headers(HOST | fields), b"", peer, False, 0.0)
         assert (await Dispatch(gateway).handle(request)).status == status
 

@@ -7,7 +7,7 @@ import pytest
 from open_site import ATTACK, KEYS, Site, open_site
 
 from gateway import compose
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.domain.principals import Scope
 from gateway.operations.every import PUBLIC_OPERATIONS
 from gateway.operations.operation import Door
@@ -17,7 +17,7 @@ SOON_SECONDS = 2.0  # after which a key is looked up again
 KEYED = [operation for operation in PUBLIC_OPERATIONS if operation.door is Door.KEY]
 
 
-class HandClock(SystemClock):
+class HandClock(Clock):
     """A clock that goes on by itself and is also moved by hand."""
 
     wall_ms = 0
@@ -32,7 +32,7 @@ class HandClock(SystemClock):
 
 @pytest.fixture
 async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Site]:
-    monkeypatch.setattr(compose, "SystemClock", HandClock)
+    monkeypatch.setattr(compose, "Clock", HandClock)
     monkeypatch.setattr(HandClock, "wall_ms", 0)
     monkeypatch.setattr(HandClock, "passed_seconds", 0.0)
     async with open_site(tmp_path) as one:

@@ -7,7 +7,7 @@ import pytest
 from open_site import ATTACK, KEYS, Site, open_site, sign_in
 
 from gateway import compose
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.domain.principals import Role
 
 DAY_MS = 86_400_000
@@ -15,7 +15,7 @@ JUMPS = (0, DAY_MS, -DAY_MS, 400 * DAY_MS, -400 * DAY_MS, 1, -3_600_000, 3_600_0
 SCAN = ("POST", "/api/v1/shield/scan", {"text": ATTACK})
 
 
-class JumpingClock(SystemClock):
+class JumpingClock(Clock):
     """A wall clock that is set by hand, and a second hand that goes on."""
 
     jump_ms = 0
@@ -33,7 +33,7 @@ class JumpingClock(SystemClock):
 
 @pytest.fixture
 async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Site]:
-    monkeypatch.setattr(compose, "SystemClock", JumpingClock)
+    monkeypatch.setattr(compose, "Clock", JumpingClock)
     monkeypatch.setattr(JumpingClock, "jump_ms", 0)
     monkeypatch.setattr(JumpingClock, "passed_seconds", 0.0)
     async with open_site(tmp_path, rbac_enabled=True) as one:

@@ -12,7 +12,7 @@ from gateway_site import Site
 
 from gateway.bundle import NativeReport
 from gateway.cli import main as cli
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.compose import open_gateway
 from gateway.log import Log
 from gateway.settings import Settings
@@ -25,7 +25,7 @@ def blocked(tmp_path: Path) -> list[str]:
     """Block three chats of one agent, and return their ids."""
 
     async def fill() -> list[str]:
-        config, log = Settings(data_dir=str(tmp_path / "data"), rbac_enabled=False), Log(io.StringIO(), SystemClock())
+        config, log = Settings(data_dir=str(tmp_path / "data"), rbac_enabled=False), Log(io.StringIO(), Clock())
         async with open_gateway(config, log=log) as gateway:
             site = Site(gateway, io.StringIO())
             key = await site.key("chat:completions")

@@ -13,7 +13,7 @@ import pytest
 
 from gateway.bundle import NativeReport
 from gateway.cli import main as cli
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.compose import open_gateway
 from gateway.domain.paging import PageQuery
 from gateway.log import Log
@@ -61,7 +61,7 @@ def command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
 async def serving(tmp_path: Path, **settings: Any) -> AsyncIterator[None]:
     """A gateway that serves: what it is, it notes as the job does."""
     config = Settings(data_dir=str(tmp_path / "data"), **settings)
-    async with open_gateway(config, log=Log(io.StringIO(), SystemClock())) as gateway:
+    async with open_gateway(config, log=Log(io.StringIO(), Clock())) as gateway:
         await gateway.running.save()
         yield
 
@@ -75,7 +75,7 @@ def stored(tmp_path: Path) -> int:
 
     async def count() -> int:
         config = Settings(data_dir=str(tmp_path / "data"))
-        async with open_gateway(config, log=Log(io.StringIO(), SystemClock()), is_shell=True) as gateway:
+        async with open_gateway(config, log=Log(io.StringIO(), Clock()), is_shell=True) as gateway:
             return len((await gateway.trust_audits.page(PageQuery())).items)
 
     return anyio.run(count)
@@ -123,9 +123,9 @@ def test_what_a_gateway_noted_counts_for_45_seconds(
             pass
 
     anyio.run(serve_once)
-    now_at = SystemClock.now_at
+    now_at = Clock.now_at
     assert command("trust-audit", "--json")["settings_of"].startswith("ins_")
-    monkeypatch.setattr(SystemClock, "now_at", lambda self: now_at(self) + 46_000)
+    monkeypatch.setattr(Clock, "now_at", lambda self: now_at(self) + 46_000)
     assert command("trust-audit", "--json")["settings_of"] == "this shell"
 
 
@@ -150,7 +150,7 @@ async def test_mcp_over_stdio_scans_with_the_rules_of_the_running_gateway_or_not
         config = Settings(data_dir=str(tmp_path / "data"), rules=rules)
         async with (
             serving(tmp_path, rules=few),
-            open_gateway(config, log=Log(io.StringIO(), SystemClock()), is_shell=True) as shell,
+            open_gateway(config, log=Log(io.StringIO(), Clock()), is_shell=True) as shell,
         ):
             for name, arguments in (("shield_scan", {"text": "open the pod bay doors"}), ("run_shield_tests", {})):
                 result = await ask_tool(shell, name, **arguments)
@@ -165,7 +165,7 @@ async def test_mcp_over_stdio_judges_the_gateway_that_runs(tmp_path: Path, few: 
     config = Settings(data_dir=str(tmp_path / "data"), rules=few)
     async with (
         serving(tmp_path, rules=few, rbac_enabled=True, shield_mode="observe"),
-        open_gateway(config, log=Log(io.StringIO(), SystemClock()), is_shell=True) as shell,
+        open_gateway(config, log=Log(io.StringIO(), Clock()), is_shell=True) as shell,
     ):
         result = await ask_tool(shell, "run_trust_audit")
         report = await shell.store.db.read(shell.trust_audits.report)

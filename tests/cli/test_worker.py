@@ -15,14 +15,14 @@ import pytest
 
 from gateway import compose
 from gateway.cli.worker import Live, obey_signals, tidy_up
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.log import Log
 from gateway.settings import Settings
 from gateway.signals import unblock_signals
 
 
 async def test_what_is_read_again_takes_the_place_of_what_was_read_before() -> None:
-    log = Log(io.StringIO(), SystemClock())
+    log = Log(io.StringIO(), Clock())
     async with compose.open_gateway(Settings(data_dir=":memory:"), log=log) as gateway:
         live = Live(gateway)
         tidy_up()  # as a start does, after which no collection looks at what is there
@@ -73,7 +73,7 @@ async def test_what_only_a_restart_can_change_is_named_when_settings_are_read_ag
     for name, value in {"DATA_DIR": ":memory:", "PORT": "4711", "DRAIN_SECONDS": "7", "UPSTREAM_MODELS": "a"}.items():
         monkeypatch.setenv(f"GATEWAY_{name}", value)
     said = io.StringIO()
-    async with compose.open_gateway(Settings(data_dir=":memory:"), log=Log(said, SystemClock())) as gateway:
+    async with compose.open_gateway(Settings(data_dir=":memory:"), log=Log(said, Clock())) as gateway:
         live = Live(gateway)
         await live.reload(argparse.Namespace())
         assert live.gateway.settings.port == Settings().port

@@ -33,7 +33,7 @@ RECORD = KeyRecord(
 def test_the_status_of_a_key_follows_its_times(
     expires_at: int | None, revoked_at: int | None, now_at: int, status: str
 ) -> None:
-    assert replace(RECORD, expires_at=expires_at, revoked_at=revoked_at).status(now_at) == status
+    assert replace(RECORD, expires_at=expires_at, revoked_at=revoked_at).status_at(now_at) == status
 
 
 def test_the_principal_of_a_key_has_its_scopes_and_no_permission() -> None:

@@ -150,7 +150,7 @@ async def test_one_turn_of_the_loop_takes_a_bounded_number_of_connections() -> N
         taken += 1
         return True
 
-    acceptor = Acceptor([listener], Sweep(1), take=take, retry_seconds=1)
+    acceptor = Acceptor([listener], Sweep(1), take=take)
     assert acceptor._accept(listener)
     assert taken == 512
     acceptor.close()
@@ -159,7 +159,7 @@ async def test_one_turn_of_the_loop_takes_a_bounded_number_of_connections() -> N
 
 async def test_a_listener_that_somebody_has_shut_down_is_closed_all_the_same() -> None:
     listener = listen("127.0.0.1", 0)
-    acceptor = Acceptor([listener], Sweep(1), take=lambda accepted, peer: True, retry_seconds=1)
+    acceptor = Acceptor([listener], Sweep(1), take=lambda accepted, peer: True)
     listener.shutdown(socket.SHUT_RDWR)
     acceptor.close()
     assert listener.fileno() == -1
@@ -175,7 +175,7 @@ async def test_accepting_pauses_while_there_is_no_room() -> None:
         count += 1
         return False
 
-    acceptor = Acceptor([listener], Sweep(1), take=take, retry_seconds=60)
+    acceptor = Acceptor([listener], Sweep(1), take=take)
     acceptor.resume()
     acceptor._accept(listener)
     acceptor._accept(listener)

@@ -2,15 +2,15 @@ import threading
 
 import pytest
 
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import Clock, Ids
 from gateway.errors import InvalidRequest
 from gateway.llm import echo
 from gateway.llm.base import Prompt
 from gateway.llm.echo import EchoModel, count_tokens, cut
 from gateway.llm.openai import OpenAiDialect
 
-CLOCK = SystemClock()
-ECHO = EchoModel(clock=CLOCK, ids=SystemIds(CLOCK))
+CLOCK = Clock()
+ECHO = EchoModel(clock=CLOCK, ids=Ids(CLOCK))
 
 
 async def answered(*messages: object, **fields: object) -> dict[str, object]:

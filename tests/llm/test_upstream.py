@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import Clock, Ids
 from gateway.errors import UpstreamUnavailable
 from gateway.http.client import Client
 from gateway.http.messages import Reply, Terms
@@ -53,9 +53,9 @@ def script() -> Iterator[Script]:
 
 
 def made(client: Any, url: str, terms: Terms = TERMS, **more: Any) -> HttpUpstream:
-    clock = SystemClock()
+    clock = Clock()
     more = {"api_key": "sk-of-the-gateway", **more}
-    return HttpUpstream(client, OpenAiDialect(), terms, base_url=url, clock=clock, ids=SystemIds(clock), **more)
+    return HttpUpstream(client, OpenAiDialect(), terms, base_url=url, clock=clock, ids=Ids(clock), **more)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import anyio.lowlevel
 import pytest
 
 from gateway.app import Gateway
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import Clock, Ids
 from gateway.domain.principals import RequestContext
 from gateway.errors import AuditUnavailable, GatewayError, InvalidRequest, Overloaded
 from gateway.log import Log
@@ -115,11 +115,11 @@ class Peer:
 
 
 def new_peer() -> Peer:
-    clock, audit, log, script = SystemClock(), FakeAudit(), io.StringIO(), Script()
+    clock, audit, log, script = Clock(), FakeAudit(), io.StringIO(), Script()
     gateway = SimpleNamespace(
         store=SimpleNamespace(authority=SimpleNamespace(follow=anyio.lowlevel.checkpoint)),
         clock=clock,
-        ids=SystemIds(clock),
+        ids=Ids(clock),
         audit=audit,
         log=Log(log, clock),
         metrics=Metrics(),

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from gateway.app import Gateway
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import Clock, Ids
 from gateway.domain.audit import AuditFilter
 from gateway.domain.policies import ShieldPolicy
 from gateway.log import Log
@@ -53,8 +53,8 @@ RULE = {
 
 @asynccontextmanager
 async def gateway() -> AsyncGenerator[Any, None]:
-    clock = SystemClock()
-    ids, log = SystemIds(clock), Log(io.StringIO(), clock)
+    clock = Clock()
+    ids, log = Ids(clock), Log(io.StringIO(), clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=log)
     shield = Shield(load_rules(json.dumps({"version": 1, "tables": {}, "rules": [RULE]}).encode()))
     core = Core(store, clock, ids)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from entrance import open_entrance
 
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import Clock, Ids
 from gateway.domain.access_list import EntryType, ListName
 from gateway.domain.principals import Principal, RequestContext, Scope, local
 from gateway.errors import AuditUnavailable
@@ -31,8 +31,8 @@ class Process:
     """One process over the database: its guard, and the services that change what it guards."""
 
     def __init__(self, store: Store) -> None:
-        clock = SystemClock()
-        core = Core(store, clock, SystemIds(clock))
+        clock = Clock()
+        core = Core(store, clock, Ids(clock))
         self.store = store
         self.keys = Keys(core)
         self.guard = AccessGuard(core)
@@ -45,9 +45,9 @@ class Process:
 
 
 async def open_process(path: Path) -> Process:
-    clock = SystemClock()
+    clock = Clock()
     log = Log(io.StringIO(), clock)
-    return Process(await open_store(path / "gateway.db", clock=clock, ids=SystemIds(clock), log=log))
+    return Process(await open_store(path / "gateway.db", clock=clock, ids=Ids(clock), log=log))
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import anyio
 import pytest
 from fake_clock import FakeClock
 
-from gateway.clock import SystemIds
+from gateway.clock import Ids
 from gateway.domain.alerts import Alert, AlertFilter, AlertSource, AlertStatus
 from gateway.domain.principals import Principal, RequestContext, local
 from gateway.errors import NotFound
@@ -107,7 +107,7 @@ class Room:
 @asynccontextmanager
 async def room() -> AsyncGenerator[Room, None]:
     clock = FakeClock(START_AT, None)
-    ids = SystemIds(clock)
+    ids = Ids(clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
     try:
         yield Room(Alerts(Core(store, clock, ids)), store, clock)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import Clock, Ids
 from gateway.domain.audit import AuditFilter, ChainReport
 from gateway.domain.principals import RequestContext, Scope, local
 from gateway.errors import AuditUnavailable
@@ -29,8 +29,8 @@ class House:
         self.stream = io.StringIO()
 
     async def open(self) -> Audit:
-        clock = SystemClock()
-        ids = SystemIds(clock)
+        clock = Clock()
+        ids = Ids(clock)
         self.store: Store = await open_store(self.path, clock=clock, ids=ids, log=Log(self.stream, clock))
         return Audit(store=self.store, clock=clock, ids=ids)
 

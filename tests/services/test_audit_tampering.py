@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import Clock, Ids
 from gateway.domain.principals import RequestContext, local
 from gateway.log import Log
 from gateway.services.audit import Audit
@@ -59,8 +59,8 @@ class Chain:
 
 @pytest.fixture
 async def chain() -> AsyncIterator[Chain]:
-    clock = SystemClock()
-    ids = SystemIds(clock)
+    clock = Clock()
+    ids = Ids(clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
     one = Chain(store, Audit(store=store, clock=clock, ids=ids))
     await one.fill()

@@ -13,7 +13,7 @@ from entrance import open_entrance
 from fake_clock import FakeClock
 
 from gateway.auth.ratelimit import RateExceeded
-from gateway.clock import SystemIds
+from gateway.clock import Ids
 from gateway.domain.audit import AuditEvent, AuditFilter
 from gateway.domain.keys import CreatedKey, NewKey
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope, local
@@ -44,7 +44,7 @@ class House:
 
     def __init__(self, store: Store, clock: FakeClock) -> None:
         self.clock = clock
-        core = Core(store, clock, SystemIds(clock))
+        core = Core(store, clock, Ids(clock))
         self.store = store
         self.audit = core.audit
         self.keys = Keys(core)
@@ -63,7 +63,7 @@ class House:
 
 async def open_house(path: Path, clock: FakeClock) -> House:
     log = Log(io.StringIO(), clock)
-    return House(await open_store(path / "gateway.db", clock=clock, ids=SystemIds(clock), log=log), clock)
+    return House(await open_store(path / "gateway.db", clock=clock, ids=Ids(clock), log=log), clock)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import Clock, Ids
 from gateway.domain.alerts import Alert, AlertFilter
 from gateway.domain.audit import AuditEvent, AuditFilter, canonical_text
 from gateway.domain.policies import Capture, OutboundAction, ShieldMode, ShieldPolicy, Unscannable
@@ -181,8 +181,8 @@ def body(content: object = "Hello", **fields: object) -> dict[str, object]:
 
 @asynccontextmanager
 async def room(*, is_alone: bool = False, **policy: Any) -> AsyncGenerator[Room, None]:
-    clock = SystemClock()
-    ids = SystemIds(clock)
+    clock = Clock()
+    ids = Ids(clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
     await store.authority.follow()
     core = Core(store, clock, ids)

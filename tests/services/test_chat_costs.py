@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway import settings
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import Clock, Ids
 from gateway.domain.budgets import Usage
 from gateway.domain.prices import Price, Prices
 from gateway.errors import SetupError
@@ -21,8 +21,8 @@ COSTS = ChatCosts(Prices({"m": Price(1_000_000, 2_000_000, 50), "free-size": Pri
 
 @pytest.fixture
 def echo() -> EchoModel:
-    clock = SystemClock()
-    return EchoModel(clock=clock, ids=SystemIds(clock))
+    clock = Clock()
+    return EchoModel(clock=clock, ids=Ids(clock))
 
 
 @dataclass

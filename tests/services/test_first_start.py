@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from gateway.app import Gateway
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.compose import open_gateway
 from gateway.domain.principals import RequestContext, Role, local
 from gateway.domain.users import NewUser
@@ -31,7 +31,7 @@ PASSWORD = "correct horse battery staple"
 
 @pytest.fixture
 async def gateway() -> AsyncIterator[Gateway]:
-    async with open_gateway(Settings(data_dir=":memory:"), log=Log(io.StringIO(), SystemClock())) as one:
+    async with open_gateway(Settings(data_dir=":memory:"), log=Log(io.StringIO(), Clock())) as one:
         yield one
 
 
@@ -61,7 +61,7 @@ async def test_an_admin_made_on_the_command_line_is_enough(gateway: Gateway) -> 
 
 @asynccontextmanager
 async def opened(folder: Path) -> AsyncGenerator[Gateway]:
-    async with open_gateway(Settings(data_dir=str(folder)), log=Log(io.StringIO(), SystemClock())) as one:
+    async with open_gateway(Settings(data_dir=str(folder)), log=Log(io.StringIO(), Clock())) as one:
         yield one
 
 

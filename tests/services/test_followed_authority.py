@@ -12,7 +12,7 @@ from entrance import open_entrance
 from fake_clock import FakeClock
 
 from gateway.app import Gateway
-from gateway.clock import SystemIds
+from gateway.clock import Ids
 from gateway.domain.keys import CreatedKey, NewKey
 from gateway.domain.principals import Principal, RequestContext, Scope, local
 from gateway.errors import AuditUnavailable, KeyRevoked
@@ -34,7 +34,7 @@ class Host:
     """A gateway with a counter of its own, as on another host. gate: holds back its reads until it is set."""
 
     def __init__(self, store: Store, clock: FakeClock) -> None:
-        ids = SystemIds(clock)
+        ids = Ids(clock)
         self.store, self.clock, self.reads = store, clock, 0
         self.gate = anyio.Event()
         self.gate.set()
@@ -59,7 +59,7 @@ class Host:
 async def hosts(tmp_path: Path) -> AsyncIterator[tuple[Host, Host, CreatedKey]]:
     """Two hosts on one database, and a key that both know."""
     clock, path = FakeClock(), tmp_path / "gateway.db"
-    ids, log = SystemIds(clock), Log(io.StringIO(), clock)
+    ids, log = Ids(clock), Log(io.StringIO(), clock)
     one, other = [Host(await open_store(path, clock=clock, ids=ids, log=log), clock) for _ in range(2)]
     key = await one.keys.create(CLI, NewKey(name="ci", scopes=(Scope.SHIELD_SCAN,)), CONTEXT)
     await one.enter(key)
@@ -182,7 +182,7 @@ async def test_long_reads_hold_up_no_request(hosts: Any) -> None:
 async def test_before_anything_was_read_nothing_is_known(tmp_path: Path) -> None:
     clock = FakeClock()
     log = Log(io.StringIO(), clock)
-    store = await open_store(tmp_path / "gateway.db", clock=clock, ids=SystemIds(clock), log=log)
+    store = await open_store(tmp_path / "gateway.db", clock=clock, ids=Ids(clock), log=log)
     with pytest.raises(StoreUnavailable):
         _ = store.authority.now
     await store.aclose()

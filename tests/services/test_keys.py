@@ -10,7 +10,7 @@ from entrance import open_entrance
 from fake_clock import FakeClock
 
 from gateway.auth.keyhash import hash_key
-from gateway.clock import SystemIds
+from gateway.clock import Ids
 from gateway.domain.audit import AuditFilter
 from gateway.domain.keys import ChangedKey, NewKey
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope, local
@@ -34,7 +34,7 @@ CLERK = Principal("user", "usr_1", "clerk", frozenset({Scope.SHIELD_SCAN}), froz
 class House:
     def __init__(self, store: Store, clock: FakeClock) -> None:
         self.clock = clock
-        core = Core(store, clock, SystemIds(clock))
+        core = Core(store, clock, Ids(clock))
         self.store = store
         self.audit = core.audit
         self.keys = Keys(core)
@@ -54,7 +54,7 @@ def contents(folder: Path) -> list[bytes]:
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
     clock = FakeClock(seconds=None)
-    store = await open_store(tmp_path / "gateway.db", clock=clock, ids=SystemIds(clock), log=Log(io.StringIO(), clock))
+    store = await open_store(tmp_path / "gateway.db", clock=clock, ids=Ids(clock), log=Log(io.StringIO(), clock))
     yield House(store, clock)
     await store.aclose()
 
@@ -65,7 +65,7 @@ async def test_a_new_key_is_shown_once_and_stored_as_its_hash(house: House, tmp_
     assert created.key.startswith(record.prefix)
     assert record.digest == hash_key(created.key)
     assert (record.name, record.scopes, record.rate_limit, record.created_by) == ("ci", (Scope.SHIELD_SCAN,), 60, "cli")
-    assert record.status(house.clock.now_at()) == "active"
+    assert record.status_at(house.clock.now_at()) == "active"
     await house.store.aclose()
     for content in contents(tmp_path):
         assert created.key.removeprefix("svc_").encode() not in content
@@ -157,7 +157,7 @@ async def test_a_key_is_revoked_once_with_its_event(house: House) -> None:
     record = (await house.keys.create(CLI, NEW, CONTEXT)).record
     before = house.store.generation.value()
     revoked = await house.keys.revoke(CLI, record.id, CONTEXT)
-    assert revoked.status(house.clock.now_at()) == "revoked"
+    assert revoked.status_at(house.clock.now_at()) == "revoked"
     assert house.store.generation.value() != before
     assert await house.actions() == ["api_key_revoked", "api_key_created"]
     with pytest.raises(Conflict, match="already"):
@@ -207,7 +207,7 @@ async def test_a_rotated_key_works_until_its_grace_is_over(house: House) -> None
     assert record.expires_at == house.clock.at + 90 * 86_400_000
     house.clock.at += 86_400_000 - 1
     assert await house.enter(old.key) == old.record.id
-    assert (await house.keys.show(old.record.id)).status(house.clock.at) == "active"
+    assert (await house.keys.show(old.record.id)).status_at(house.clock.at) == "active"
     house.clock.at += 1
     with pytest.raises(KeyRevoked):
         await house.enter(old.key)

@@ -7,7 +7,7 @@ import pytest
 from anyio.abc import TaskStatus
 from fake_clock import FakeClock
 
-from gateway.clock import SystemIds
+from gateway.clock import Ids
 from gateway.log import Log
 from gateway.services.leases import Leases
 from gateway.store.database import LeaseLost
@@ -16,7 +16,7 @@ from gateway.store.store import open_store
 
 async def test_a_lease_has_one_holder_until_it_is_over() -> None:
     clock = FakeClock(1_800_000_000_000, None)
-    ids = SystemIds(clock)
+    ids = Ids(clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
     first, second = (Leases(store=store, ids=ids) for _ in range(2))
     try:
@@ -38,7 +38,7 @@ async def test_a_lease_has_one_holder_until_it_is_over() -> None:
 
 async def test_a_lease_is_written_again_when_a_third_of_it_is_over() -> None:
     clock = FakeClock(1_800_000_000_000, None)
-    ids = SystemIds(clock)
+    ids = Ids(clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
     leases = Leases(store=store, ids=ids)
     ends = []
@@ -55,7 +55,7 @@ async def test_a_lease_is_written_again_when_a_third_of_it_is_over() -> None:
 
 async def test_the_number_of_a_lease_rises_with_each_other_holder_alone() -> None:
     clock = FakeClock(1_800_000_000_000, None)
-    ids = SystemIds(clock)
+    ids = Ids(clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
     numbers = []
     try:
@@ -71,7 +71,7 @@ async def test_the_number_of_a_lease_rises_with_each_other_holder_alone() -> Non
 
 async def test_a_process_that_wakes_up_after_another_took_its_lease_writes_nothing() -> None:
     clock = FakeClock(1_800_000_000_000, None)
-    ids = SystemIds(clock)
+    ids = Ids(clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
     paused, other = (Leases(store=store, ids=ids) for _ in range(2))
 

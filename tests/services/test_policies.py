@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from entrance import open_entrance
 
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import Clock, Ids
 from gateway.domain.keys import ChangedKey, NewKey
 from gateway.domain.policies import ShieldMode, ShieldPolicy
 from gateway.domain.principals import Permission, Principal, RequestContext, Scope, local
@@ -27,8 +27,8 @@ class Process:
     """One process over the database."""
 
     def __init__(self, store: Store) -> None:
-        clock = SystemClock()
-        core = Core(store, clock, SystemIds(clock))
+        clock = Clock()
+        core = Core(store, clock, Ids(clock))
         self.store = store
         self.keys = Keys(core)
         self.policies = Policies(core)
@@ -39,9 +39,9 @@ class Process:
 
 
 async def open_process(path: Path) -> Process:
-    clock = SystemClock()
+    clock = Clock()
     log = Log(io.StringIO(), clock)
-    return Process(await open_store(path / "gateway.db", clock=clock, ids=SystemIds(clock), log=log))
+    return Process(await open_store(path / "gateway.db", clock=clock, ids=Ids(clock), log=log))
 
 
 async def test_what_one_process_changes_another_obeys_at_its_next_request(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from fake_clock import FakeClock
 from seeding import seed
 
-from gateway.clock import SystemIds
+from gateway.clock import Ids
 from gateway.domain.alerts import Alert, AlertSource
 from gateway.domain.keys import KeyRecord
 from gateway.domain.policies import ShieldMode, ShieldPolicy
@@ -67,7 +67,7 @@ async def room(
     data_dir: str = ":memory:", mode: ShieldMode = ShieldMode.BLOCK, **more: Any
 ) -> AsyncGenerator[Room, None]:
     clock = FakeClock(START_AT, None)
-    ids = SystemIds(clock)
+    ids = Ids(clock)
     path = data_dir if data_dir == ":memory:" else os.path.join(data_dir, "gateway.db")
     store = await open_store(path, clock=clock, ids=ids, log=Log(io.StringIO(), clock))
     core = Core(store, clock, ids)

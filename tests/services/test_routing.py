@@ -10,7 +10,7 @@ import anyio
 import pytest
 from fake_clock import FakeClock
 
-from gateway.clock import SystemIds
+from gateway.clock import Ids
 from gateway.domain.alerts import Alert, AlertFilter, AlertStatus
 from gateway.domain.circuits import ProviderStatus
 from gateway.domain.principals import RequestContext, local
@@ -69,7 +69,7 @@ class Process:
     made: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        ids, log = SystemIds(self.clock), Log(io.StringIO(), self.clock)
+        ids, log = Ids(self.clock), Log(io.StringIO(), self.clock)
         self.core = Core(self.store, self.clock, ids)
         self.alerts = Alerts(self.core)
         self.circuits = Circuits(self.core, alerts=self.alerts, log=log)
@@ -82,7 +82,7 @@ class Process:
 
     def _connect(self, provider: Provider, key: str | None) -> Upstream:
         if provider.type is ProviderType.ECHO:
-            return EchoModel(clock=self.clock, ids=SystemIds(self.clock))
+            return EchoModel(clock=self.clock, ids=Ids(self.clock))
         before = self.connections.get(provider.name)
         made = replace(before, key=key) if before else Scripted(key)
         self.connections[provider.name] = made
@@ -120,7 +120,7 @@ async def two(tmp_path: Path) -> AsyncIterator[tuple[Process, Process]]:
         clock = FakeClock()
         for _ in range(2):
             store = await open_store(
-                tmp_path / "gateway.db", clock=clock, ids=SystemIds(clock), log=Log(io.StringIO(), clock)
+                tmp_path / "gateway.db", clock=clock, ids=Ids(clock), log=Log(io.StringIO(), clock)
             )
             stack.push_async_callback(store.aclose)
             found.append(Process(store, clock))

@@ -13,7 +13,7 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import Clock, Ids
 from gateway.domain.alerts import AlertFilter
 from gateway.domain.audit import AuditFilter
 from gateway.domain.policies import MASKING, Capture, ShieldPolicy
@@ -89,8 +89,8 @@ class Room:
 async def room(
     policy: ShieldPolicy | None = None, *, max_wait_seconds: float | None = None, **more: Any
 ) -> AsyncGenerator[Room, None]:
-    clock = SystemClock()
-    ids = SystemIds(clock)
+    clock = Clock()
+    ids = Ids(clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
     await store.authority.follow()
     shield = ScriptedShield()

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import Clock, Ids
 from gateway.domain.alerts import AlertFilter
 from gateway.domain.audit import AuditFilter
 from gateway.domain.principals import RequestContext, local
@@ -66,8 +66,8 @@ class Room:
 
 @asynccontextmanager
 async def room() -> AsyncGenerator[Room, None]:
-    clock = SystemClock()
-    ids = SystemIds(clock)
+    clock = Clock()
+    ids = Ids(clock)
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
     core = Core(store, clock, ids)
     scanner = shield("previous instructions", "rules above")

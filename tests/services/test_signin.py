@@ -14,7 +14,7 @@ from seeding import seed
 
 from gateway.auth.passwords import hash_password, hash_random_password, make_password
 from gateway.auth.sessions import hash_token
-from gateway.clock import SystemIds
+from gateway.clock import Ids
 from gateway.domain.audit import AuditEvent, AuditFilter
 from gateway.domain.principals import RequestContext, Role, local
 from gateway.domain.users import ChangedUser, SessionFilter, User
@@ -68,7 +68,7 @@ class House:
 
     def __init__(self, store: Store, clock: FakeClock) -> None:
         self.clock = clock
-        core = Core(store, clock, SystemIds(clock))
+        core = Core(store, clock, Ids(clock))
         self.store = store
         self.passwords = QuickPasswords()
         self.audit = core.audit
@@ -97,7 +97,7 @@ def contents(folder: Path) -> bytes:
 
 async def open_house(path: Path, clock: FakeClock) -> House:
     log = Log(io.StringIO(), clock)
-    return House(await open_store(path / "gateway.db", clock=clock, ids=SystemIds(clock), log=log), clock)
+    return House(await open_store(path / "gateway.db", clock=clock, ids=Ids(clock), log=log), clock)
 
 
 @pytest.fixture
@@ -413,7 +413,7 @@ async def test_a_reset_password_ends_every_session(house: House) -> None:
 
 @pytest.mark.usefixtures("slow_passwords")
 async def test_the_real_hashes_say_yes_and_no(tmp_path: Path) -> None:
-    passwords = Passwords(ids=SystemIds(FakeClock(seconds=None)))
+    passwords = Passwords(ids=Ids(FakeClock(seconds=None)))
     stored = await passwords.hash(PASSWORD)
     assert await passwords.check(PASSWORD, stored)
     assert not await passwords.check("wrong", stored)
@@ -428,7 +428,7 @@ async def test_the_first_password_is_checked_as_slowly_as_any_other(monkeypatch:
     monkeypatch.setattr(
         hashlib, "scrypt", lambda *a, n, r, p, **k: costs.append(n * r * p) or scrypt(*a, n=n, r=r, p=p, **k)
     )
-    passwords = Passwords(ids=SystemIds(FakeClock(seconds=None)))
+    passwords = Passwords(ids=Ids(FakeClock(seconds=None)))
     slow = await passwords.hash(PASSWORD)
     random = make_password(bytes(range(20)))
     first = hash_random_password(random, bytes(16))

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import Clock, Ids
 from gateway.domain.traffic import TrafficRow
 from gateway.log import Log
 from gateway.services import traffic
@@ -19,10 +19,8 @@ ROWS = 4 * traffic._ROWS_AT_ONCE + 1
 
 @pytest.fixture
 async def store(tmp_path: object) -> AsyncIterator[Store]:
-    clock = SystemClock()
-    opened = await open_store(
-        f"{tmp_path}/gateway.db", clock=clock, ids=SystemIds(clock), log=Log(io.StringIO(), clock)
-    )
+    clock = Clock()
+    opened = await open_store(f"{tmp_path}/gateway.db", clock=clock, ids=Ids(clock), log=Log(io.StringIO(), clock))
     yield opened
     await opened.aclose()
 
@@ -60,7 +58,7 @@ async def test_rows_that_came_all_at_once_are_added_a_part_at_a_time_within_a_se
     size = traffic._ROWS_AT_ONCE
     summed: list[int] = []
     pauses: list[float] = []
-    sums = Traffic(Core(store, SystemClock(), SystemIds(SystemClock())))
+    sums = Traffic(Core(store, Clock(), Ids(Clock())))
 
     async def pause(seconds: float) -> None:
         pauses.append(seconds)
@@ -83,7 +81,7 @@ async def test_who_keeps_up_leaves_the_rest_for_later_when_time_is_over(
 ) -> None:
     await put(store, ROWS, agents=3)
     monkeypatch.setattr(traffic, "_KEEP_UP_SECONDS", 0.0)
-    sums = Traffic(Core(store, SystemClock(), SystemIds(SystemClock())))
+    sums = Traffic(Core(store, Clock(), Ids(Clock())))
     await sums.keep_up()
     assert await requests(store) == traffic._ROWS_AT_ONCE
     assert await sums.advance() == ROWS - traffic._ROWS_AT_ONCE

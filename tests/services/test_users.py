@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fake_clock import FakeClock
 
-from gateway.clock import SystemIds
+from gateway.clock import Ids
 from gateway.domain.audit import AuditFilter
 from gateway.domain.principals import ROLE_PERMISSIONS, Permission, Principal, RequestContext, Role, local
 from gateway.domain.users import ChangedUser, NewUser
@@ -40,7 +40,7 @@ class QuickPasswords(Passwords):
 class House:
     def __init__(self, store: Store) -> None:
         clock = FakeClock()
-        core = Core(store, clock, SystemIds(clock))
+        core = Core(store, clock, Ids(clock))
         self.store = store
         self.audit = core.audit
         self.users = Users(core, passwords=QuickPasswords())
@@ -58,7 +58,7 @@ class House:
 @pytest.fixture
 async def house() -> AsyncIterator[House]:
     clock = FakeClock()
-    store = await open_store(Path(":memory:"), clock=clock, ids=SystemIds(clock), log=Log(io.StringIO(), clock))
+    store = await open_store(Path(":memory:"), clock=clock, ids=Ids(clock), log=Log(io.StringIO(), clock))
     yield House(store)
     await store.aclose()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fake_clock import FakeClock
 
-from gateway.clock import SystemIds
+from gateway.clock import Ids
 from gateway.log import Log
 from gateway.store.store import Store, open_store
 
@@ -18,7 +18,7 @@ class Place:
     def __init__(self, path: str) -> None:
         self.path = path
         self.clock = FakeClock()
-        self.ids = SystemIds(self.clock)
+        self.ids = Ids(self.clock)
         self.stream = io.StringIO()
         self.log = Log(self.stream, self.clock)
 

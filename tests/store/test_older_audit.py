@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from gateway_site import Site
 
-from gateway.clock import SystemClock
+from gateway.clock import Clock
 from gateway.compose import open_gateway
 from gateway.log import Log
 from gateway.settings import Settings
@@ -30,7 +30,7 @@ def data_dir(tmp_path: Path) -> Path:
 
 
 async def test_the_chain_of_an_older_version_verifies_and_goes_on(data_dir: Path) -> None:
-    config, log = Settings(data_dir=str(data_dir), rbac_enabled=False), Log(io.StringIO(), SystemClock())
+    config, log = Settings(data_dir=str(data_dir), rbac_enabled=False), Log(io.StringIO(), Clock())
     async with open_gateway(config, log=log) as gateway:
         before = await gateway.audit.verify()
         assert (before.ok, before.reason) == (True, None) and before.events >= EVENTS
@@ -52,7 +52,7 @@ async def test_the_chain_of_an_older_version_verifies_and_goes_on(data_dir: Path
 async def test_a_change_of_an_older_event_is_found(data_dir: Path) -> None:
     with contextlib.closing(sqlite3.connect(data_dir / "gateway.db")) as connection, connection:
         connection.execute("UPDATE audit_events SET actor = 'somebody' WHERE seq = 6")
-    config, log = Settings(data_dir=str(data_dir), rbac_enabled=False), Log(io.StringIO(), SystemClock())
+    config, log = Settings(data_dir=str(data_dir), rbac_enabled=False), Log(io.StringIO(), Clock())
     async with open_gateway(config, log=log) as gateway:
         report = await gateway.audit.verify()
         assert (report.ok, report.first_broken_seq) == (False, 6)

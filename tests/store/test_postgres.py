@@ -11,7 +11,7 @@ import pytest
 from anyio import to_thread
 from postgres_server import PostgresServer
 
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import Clock, Ids
 from gateway.errors import SetupError
 from gateway.log import Log
 from gateway.store.database import StoreUnavailable, Transaction
@@ -31,10 +31,10 @@ class Host:
         self.log = io.StringIO()
 
     async def open(self) -> Store:
-        clock = SystemClock()
+        clock = Clock()
         self.folder.mkdir(exist_ok=True)
         return await open_store(
-            self.folder / "gateway.db", clock=clock, ids=SystemIds(clock), log=Log(self.log, clock),
+            self.folder / "gateway.db", clock=clock, ids=Ids(clock), log=Log(self.log, clock),
             address=Address.parse(self.url), seal_key="ab" * 32,
         )  # fmt: skip
 

@@ -557,14 +557,14 @@ async def test_a_removed_lock_file_is_made_again(place: Any) -> None:
 
 WRITE_MANY = """
 import sys, anyio
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import Clock, Ids
 from gateway.log import Log
 from gateway.store.store import open_store
 from gateway.domain.audit import AuditEvent
 
 async def main():
-    clock = SystemClock()
-    ids = SystemIds(clock)
+    clock = Clock()
+    ids = Ids(clock)
     store = await open_store(sys.argv[1], clock=clock, ids=ids, log=Log(sys.stderr, clock))
     for _ in range(100):
         event = AuditEvent(id=ids.new("evt"), occurred_at=clock.now_at(), source="test", action="written",

@@ -10,7 +10,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import Clock, Ids
 from gateway.services.audit import Audit
 from gateway.store.database import Transaction
 from gateway.store.store import Store
@@ -33,8 +33,8 @@ async def put(store: Store, name: str, value: str) -> None:
 
 
 def audit_of(store: Store) -> Audit:
-    clock = SystemClock()
-    return Audit(store=store, clock=clock, ids=SystemIds(clock))
+    clock = Clock()
+    return Audit(store=store, clock=clock, ids=Ids(clock))
 
 
 async def test_the_log_of_changes_does_not_grow_without_end(place: Any) -> None:
