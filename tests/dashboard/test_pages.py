@@ -17,7 +17,7 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "traffic": (("traffic:read",), ("traffic",)),
     "incidents": (("alerts:read",), ("incidents",)),
     "alerts": (("alerts:read",), ("alerts",)),
-    "shield": (("shield:read",), ("shield", "shield/rules", "shield/policies", "shield/acceptances", "shield/suite")),
+    "shield": (("shield:read",), ("shield", "shield/rules", "shield/policies", "shield/detectors", "shield/acceptances", "shield/suite")),
     "keys": (("api_keys:read",), ("keys",)),
     "agents": (("agents:read",), ("agents",)),
     "fleet": (("fleet:read",), ("fleet",)),
@@ -32,7 +32,7 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 EVERY = [path for _, paths in PARTS.values() for path in paths]
 # What changes something, by the permission without which it may not be on any page.
 OFFERS: dict[str, str] = {
-    "Create key": "api_keys:manage", "New policy": "policies:manage", "New rule": "shield:manage", "Accept a risk": "risk_acceptances:manage",
+    "Create key": "api_keys:manage", "New policy": "policies:manage", "Add detector": "policies:manage", "New rule": "shield:manage", "Accept a risk": "risk_acceptances:manage",
     "Run the suite": "shield:manage", "Register agent": "agents:manage", "Acknowledge": "alerts:manage",
     "Run the trust audit": "posture:manage", "New budget": "budgets:manage", "Make a report": "reports:manage",
     "Add provider": "providers:manage", "Add entry": "access:manage", "New user": "users:manage",
