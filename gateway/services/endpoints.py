@@ -69,9 +69,11 @@ class Endpoints(KeyedResource[R]):
             key,
         )
 
-    async def record_test(self, principal: Principal, record: R, context: RequestContext, *, error: str | None) -> None:
+    async def record_test(
+        self, principal: Principal, record: Any, context: RequestContext, *, error: str | None
+    ) -> None:
         """Record a test. error: why it failed, or None. Raises AuditUnavailable."""
-        details = {"ok": error is None, "error": error}
+        details = {"name": record.name, "ok": error is None, "error": error}
         await self.audit.commit_authority(
             principal, context, lambda tx: self._append(tx, "tested", record.id, details=details)
         )

@@ -39,6 +39,7 @@ class LedgerLine:
     secret: str | None = None
     spread: bool = False
     accepted: str | None = None
+    confidence: float | None = None
     label: str | None = None
     elapsed_ms: float | None = None
 
