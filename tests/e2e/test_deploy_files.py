@@ -51,7 +51,7 @@ def test_an_expression_names_metrics_and_labels_that_the_gateway_has(expression:
 
 
 def test_there_are_rules_and_panels_for_every_part() -> None:
-    assert len(rules()) == 9 and len(targets()) > 15
+    assert len(rules()) == 10 and len(targets()) > 15
     assert len({panel["id"] for panel in panels()}) == len(panels())
     taken = "".join([*rules(), *targets()])
     lacking = {family.name for family in FAMILIES} - {name for name in (f.name for f in FAMILIES) if name in taken}
