@@ -211,12 +211,12 @@ class DetectorCalls(Service):
         """Cut texts into what the detector reads at once, with secrets masked if they have to be."""
         found = []
         for number, one in questions.items():
-            sent, asked = one.text, one.asked[-detector.window :]
-            if detector.masks:
+            sent, asked = one.text, one.asked
+            if detector.masks:  # before anything is cut: of half a secret, nobody knows what it is
                 sent, asked = await self._masked(sent), await self._masked(asked)
             step = max(1, detector.window - detector.overlap_chars)
             for at in range(0, max(1, len(sent) - detector.overlap_chars), step):
-                part = Question(sent[at : at + detector.window], one.direction, asked)
+                part = Question(sent[at : at + detector.window], one.direction, asked[-detector.window :])
                 found.append(_Window(number, at if sent == one.text else None, part))
         if len(found) > MOST_WINDOWS:
             reason = f"the texts are {len(found)} windows long, and {MOST_WINDOWS} are the most"

@@ -425,6 +425,9 @@ async def test_a_secret_is_masked_before_a_text_leaves(strict: Lab) -> None:
     await strict.chat(SPILL)
     (asked,) = strict.sent("openai_chat")
     assert asked.count("The access key is ") == 2 and SECRET not in asked
+    await strict.ask("PATCH", f"{DETECTORS}/e", {"window_chars": 100, "overlap_chars": 0})
+    await strict.chat(f"The access key is {SECRET} {'and so on ' * 9}"[: 18 + 8 + 100])
+    assert SECRET[8:] not in "".join(strict.sent("openai_chat")), "cut before it was masked"
 
 
 async def test_a_detector_elsewhere_gets_masked_texts_by_default(lab: Lab) -> None:
