@@ -31,7 +31,7 @@ from gateway.services.chat import Chat
 from gateway.services.chat_costs import ChatCosts
 from gateway.services.circuits import Circuits
 from gateway.services.core import Core
-from gateway.services.detection import DetectorCalls
+from gateway.services.detector_calls import DetectorCalls
 from gateway.services.detectors import Detectors
 from gateway.services.event_outputs import EventOutputs
 from gateway.services.event_sender import EventSender

@@ -25,7 +25,7 @@ from gateway.domain.principals import RequestContext, local
 from gateway.llm.base import Leaf, LeafKind
 from gateway.log import Log
 from gateway.schema import decode
-from gateway.services.detection import ERROR
+from gateway.services.detector_calls import ERROR
 from gateway.services.detectors import NewDetector
 from gateway.settings import Settings
 from gateway.shield.detections import Detection, Direction, Effect, ScanResult, Verdict

@@ -45,7 +45,7 @@ from gateway.services.chat_record import (
 )
 from gateway.services.chat_stream import ChatStream, scanner_for
 from gateway.services.core import Core, Service
-from gateway.services.detection import DetectorCalls
+from gateway.services.detector_calls import DetectorCalls
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import RiskAcceptances
 from gateway.services.routing import ProviderConnection, Routing

@@ -28,7 +28,7 @@ from gateway.llm.masking import NOTICE, strings, with_strings
 from gateway.llm.openai import OpenAiDialect
 from gateway.offload import ThreadOffload
 from gateway.services.captures import Captures
-from gateway.services.detection import DetectorCalls
+from gateway.services.detector_calls import DetectorCalls
 from gateway.services.scanner import TextScanner
 from gateway.shield.detections import Direction, ScanResult, Verdict
 from gateway.shield.scoring import MODEL_RULE, Policy, combine, judge

@@ -1,4 +1,4 @@
-"""The detectors that operators have set up, and the test of one. `detection` asks them."""
+"""The detectors that operators have set up, and the test of one. `detector_calls` asks them."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -20,7 +20,7 @@ from gateway.domain.principals import Principal, RequestContext
 from gateway.errors import Conflict, GatewayError, InvalidJson
 from gateway.field_types import line, note
 from gateway.schema import Bounds
-from gateway.services.detection import DetectorCalls, DetectorFailed
+from gateway.services.detector_calls import DetectorCalls, DetectorFailed
 from gateway.services.endpoints import Endpoints
 from gateway.services.providers import BaseUrl, Key, Private
 from gateway.shield.detections import CATEGORIES, Direction, Effect

@@ -22,7 +22,7 @@ from gateway.schema import JsonSchema, encode, json_schema
 from gateway.services.alerts import Alerts
 from gateway.services.captures import Captures
 from gateway.services.core import Core, Service
-from gateway.services.detection import DetectorCalls
+from gateway.services.detector_calls import DetectorCalls
 from gateway.services.findings import described, text_at_fault
 from gateway.services.policies import Policies
 from gateway.services.risk_acceptances import Accept, RiskAcceptances

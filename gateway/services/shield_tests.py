@@ -19,7 +19,7 @@ from gateway.errors import GatewayError
 from gateway.llm.base import Leaf, LeafKind
 from gateway.schema import Bounds, check, decode, encode
 from gateway.services.core import Service
-from gateway.services.detection import ERROR, DetectorCalls
+from gateway.services.detector_calls import ERROR, DetectorCalls
 from gateway.services.rules import Rules
 from gateway.shield import Shield
 from gateway.shield.detections import CATEGORIES, Verdict
