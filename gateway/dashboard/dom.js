@@ -2,9 +2,10 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-function put(node, props, children) {
+/** Set the properties of an element, of which those named on… are listeners, and add children. */
+export function put(node, props, children = []) {
   for (const [name, value] of Object.entries(props || {})) {
-    if (value === undefined || value === null || value === false) continue;
+    if (isNone(value) || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else if (name === "class") node.setAttribute("class", [node.getAttribute("class"), value].filter(Boolean).join(" "));
     else if (name === "value") node.value = value;
@@ -17,7 +18,7 @@ function put(node, props, children) {
 
 function add(node, children) {
   for (const child of children.flat(Infinity)) {
-    if (child === null || child === undefined || child === false) continue;
+    if (isNone(child) || child === false) continue;
     node.append(child instanceof Node ? child : document.createTextNode(String(child)));
   }
 }
@@ -28,7 +29,7 @@ export function h(tag, props, ...children) {
   const node = document.createElement(name);
   if (classes.length) node.className = classes.join(" ");
   const given = props && (props.constructor === Object) ? props : null;
-  return put(node, given, given || props === null || props === undefined ? children : [props, ...children]);
+  return put(node, given, given || isNone(props) ? children : [props, ...children]);
 }
 
 /** Make an SVG element, as `h` does. */
@@ -85,7 +86,7 @@ const short = new Intl.NumberFormat("en", { notation: "compact", maximumFraction
 export const isNone = (value) => value === null || value === undefined;
 export const number = (value) => (isNone(value) ? "–" : whole.format(value));
 export const compact = (value) => (isNone(value) ? "–" : Math.abs(value) < 10000 ? whole.format(Math.round(value * 10) / 10) : short.format(value));
-export const percent = (part, digits = 1) => (part === null || part === undefined ? "–" : `${(part * 100).toFixed(digits)} %`);
+export const percent = (part, digits = 1) => (isNone(part) ? "–" : `${(part * 100).toFixed(digits)} %`);
 export const dollars = (value) => (isNone(value) ? "–" : `$${value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: value && Math.abs(value) < 1 ? 4 : 2 })}`);
 export const microusd = (value) => dollars(isNone(value) ? value : value / 1e6);
 export const millis = (value) => (isNone(value) ? "–" : value < 10 ? `${value.toFixed(2)} ms` : value < 1000 ? `${Math.round(value)} ms` : `${(value / 1000).toFixed(1)} s`);
@@ -97,7 +98,7 @@ export function bytes(value) {
   return `${unit && size < 100 ? size.toFixed(1) : Math.round(size)} ${units[unit]}`;
 }
 export function span(seconds) {
-  if (seconds === null || seconds === undefined) return "–";
+  if (isNone(seconds)) return "–";
   const parts = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
   for (const [unit, size] of parts) if (seconds >= size) return `${Math.floor(seconds / size)} ${unit}`;
   return "0 s";

@@ -3,7 +3,7 @@
 import { afterNews, api, at } from "../api.js";
 import { fill, h, icon, millis, microusd, number, time } from "../dom.js";
 import { formDialog } from "../form.js";
-import { series } from "../charts.js";
+import { verdicts } from "../charts.js";
 import { filters, SINCE, suggested } from "../filters.js";
 import { button, code, confirm, empty, facts, load, severity, toast, verdict, words } from "../ui.js";
 import { cut, table } from "../table.js";
@@ -65,16 +65,14 @@ export async function draw(context, here) {
 
 const pick = ({ since, until, search, verdict: kind, operation, agent, key, model, provider, rule }) => ({ since, until, search, verdict: kind, operation, agent, key, model, provider, rule });
 
-const KINDS = [{ key: "allowed", label: "Allowed", name: "one" }, { key: "reviews", label: "For review", name: "review" }, { key: "blocks", label: "Blocked", name: "block" }];
 const FACETS = { verdicts: "Verdict", rules: "Rule", agents: "Agent", keys: "Key", models: "Model", providers: "Provider" };
 
 /** All requests of the time over time, to be narrowed by dragging; and what they have most, to be filtered by. */
 function overview(summary, values, apply, narrow) {
-  const points = summary.series.map((point) => ({ ...point, allowed: point.requests - point.blocks - point.reviews }));
-  const { requests, blocks, reviews } = summary.totals, step = summary.bucket_seconds * 1000;
+  const { requests, blocks, reviews } = summary.totals;
   const top = { verdicts: [["BLOCK", blocks], ["REVIEW", reviews], ["ALLOW", requests - blocks - reviews]].map(([value, count]) => ({ value, requests: count })), ...summary.top };
   const chip = (name, one) => { const chosen = values[name] === one.value; return h(`button.chip${chosen ? ".on" : ""}`, { type: "button", "aria-pressed": String(chosen), onclick: () => apply({ [name]: chosen ? "" : one.value }) }, h("span.cut", one.value), " ", h("b", number(one.requests))); };
-  return h("div.stack", series(points, KINDS, { label: "All requests by verdict", height: 120, pick: (from, to) => narrow(new Date(from).toISOString(), new Date(new Date(to).getTime() + step - 1).toISOString()) }),
+  return h("div.stack", verdicts(summary, { label: "All requests by verdict", height: 120, pick: narrow }),
     h("details.more", h("summary", "Most frequent in this time"), h("dl.facets", Object.entries(FACETS).map(([list, label]) => { const found = (top[list] || []).filter((one) => one.requests && !one.value.startsWith("(")).slice(0, 6); return found.length ? h("div", h("dt", label), h("dd", found.map((one) => chip(list.slice(0, -1), one)))) : null; }))));
 }
 
