@@ -6,6 +6,7 @@ import { form, formDialog } from "../form.js";
 import { keep } from "../records.js";
 import { ADD, button, code, confirm, dialog, facts, load, snippet, status, tags, toast } from "../ui.js";
 import { cut, table } from "../table.js";
+import { activity } from "./activity.js";
 import { detail } from "./detail.js";
 
 export const SCOPES = [
@@ -87,7 +88,7 @@ function one(id, context, changed) {
         button("Revoke", () => confirm(`Revoke ${key.name}?`, "From now on, every worker refuses requests with it. You cannot undo this.", "Revoke", async () => { await api.post(at("config/api-keys", key.id, "revoke")); toast("Key revoked."); after(); }), { kind: "danger" })),
       facts(["Name", key.name], ["Last used", time(key.last_used_at, "never")], ["Created", time(key.created_at)], ["Created by", key.created_by], ["Expires", time(key.expires_at, "never")], key.revoked_at && ["Revoked", time(key.revoked_at)], ["Requests per minute", number(key.rate_limit)], ["Models", key.models.length ? tags(key.models) : "All"], key.rotated_from && ["Replaces", h("a", { href: context.link("keys", [key.rotated_from]) }, key.rotated_from)]),
       h("div", h("h3", "Permissions"), h("ul.list", key.scopes.map((scope) => { const told = SCOPES.find(([name]) => name === scope); return h("li", h("span.grow", told ? told[1] : scope), h("span.dim", told?.[2])); }))),
-      context.can("traffic:read") && h("a.btn", { href: context.link("traffic", [], { key: key.prefix }) }, "Its traffic"),
+      activity(context, { key: key.prefix }),
     ];
   });
   return { title: "Key", body };
