@@ -18,8 +18,8 @@ from gateway.cli.command import (
     OK,
     Console,
     argument,
+    caller,
     command,
-    context,
     load_settings,
     make_log,
     past_time,
@@ -56,7 +56,7 @@ def _backup(options: argparse.Namespace, console: Console) -> int:
         raise SetupError(f"there is no database in {config.data_dir}, so there is nothing to back up")
 
     async def work(gateway: Gateway) -> int:
-        made = await backups.back_up(gateway, local("cli"), options.file, context(gateway), log=gateway.log)
+        made = await backups.back_up(gateway, caller(gateway), options.file, log=gateway.log)
         if options.json:
             written = {"file": made.path, "bytes": made.file_bytes, "sha256": made.sha256}
             about = {name: getattr(made.about, name) for name in ("version", "schema", "seq", "hash")}

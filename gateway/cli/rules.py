@@ -13,8 +13,8 @@ from gateway.cli.command import (
     OK,
     Console,
     argument,
+    caller,
     command,
-    context,
     load_settings,
     shield_in_use,
     shown,
@@ -23,7 +23,6 @@ from gateway.cli.command import (
 )
 from gateway.cli.gitleaks import import_rules
 from gateway.clock import Clock
-from gateway.domain.principals import local
 from gateway.errors import SetupError
 from gateway.schema import encode
 from gateway.services.shield_tests import RunShieldTests
@@ -117,7 +116,7 @@ def _shield(options: argparse.Namespace, settings: Settings) -> Shield:
 async def _run_recorded(gateway: Gateway) -> SuiteReport:
     """Run the suite over the rules in use, and record the run as the API does."""
     wanted = RunShieldTests(include_known_gaps=True)
-    return (await gateway.shield_tests.run(local("cli"), wanted, context(gateway))).report
+    return (await gateway.shield_tests.run(caller(gateway), wanted)).report
 
 
 def _outcome(scanner: Shield, examples: ExampleReport, suite: SuiteReport | None, ran_at: int) -> Outcome:

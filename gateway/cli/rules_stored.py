@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from gateway.app import Gateway, Lasting
-from gateway.cli.command import Console, argument, command, context, shown, with_gateway
+from gateway.cli.command import Console, argument, caller, command, shown, with_gateway
 from gateway.cli.resource import Row, commands_of
 from gateway.domain.local_rules import LocalRule
-from gateway.domain.principals import local
 from gateway.errors import Conflict, InvalidRequest, SetupError
 from gateway.operations.shield import OPERATIONS
 from gateway.services.local_rules import ChangedRule, NewRule, RemoveRule
@@ -30,15 +29,15 @@ def _add(options: argparse.Namespace, console: Console) -> None:
     rules = _read(options.file, console)
 
     async def work(gateway: Gateway) -> None:
-        service, who, about = gateway.local_rules, local("cli"), context(gateway)
+        service, who = gateway.local_rules, caller(gateway)
         there = {one.id for one in await service.list()}
         for rule in rules:
             name = str(rule.get("id"))
             try:
                 if options.replace and name in there:
-                    stored = await service.change(who, name, ChangedRule(rule=rule, reason=options.reason), about)
+                    stored = await service.change(who, name, ChangedRule(rule=rule, reason=options.reason))
                 else:
-                    stored = await service.create(who, NewRule(rule=rule, reason=options.reason), about)
+                    stored = await service.create(who, NewRule(rule=rule, reason=options.reason))
             except (InvalidRequest, Conflict) as error:
                 raise SetupError(f"{shown(name)}: {error.message}") from error
             console.note(f"stored {stored.id}, version {stored.version}")
@@ -56,7 +55,7 @@ def _add(options: argparse.Namespace, console: Console) -> None:
 def _remove(options: argparse.Namespace, console: Console) -> None:
     async def work(lasting: Lasting) -> LocalRule:
         wanted = RemoveRule(id=options.id, reason=options.reason)
-        return await lasting.local_rules.remove(local("cli"), wanted, context(lasting))  # type: ignore[arg-type]
+        return await lasting.local_rules.remove(caller(lasting), wanted)  # type: ignore[arg-type]
 
     console.note(f"removed {with_gateway(options, work, needs_rules=False).id}")
 

@@ -21,8 +21,8 @@ from gateway.cli.command import (
     OK,
     Console,
     argument,
+    caller,
     command,
-    context,
     load_settings,
     make_log,
     shown,
@@ -32,7 +32,6 @@ from gateway.cli.command import (
 from gateway.clock import Clock
 from gateway.domain import manual, markdown
 from gateway.domain.posture import Check, CheckStatus, TrustAudit
-from gateway.domain.principals import local
 from gateway.domain.trust_audit_facts import RunningGateway
 from gateway.errors import GatewayError, SetupError
 from gateway.http.client import Client
@@ -337,7 +336,7 @@ def _trust_audit(options: argparse.Namespace, console: Console) -> int:
     least = _WORST_FIRST.index(Severity(options.min_severity))
 
     async def work(gateway: Gateway) -> int:
-        run = await gateway.trust_audits.run(local("cli"), context(gateway))
+        run = await gateway.trust_audits.run(caller(gateway))
         wanted = [check for check in run.checks if _WORST_FIRST.index(check.severity) <= least]
         if options.json:
             console.print_json(encode(run) | {"checks": [encode(check) for check in wanted]})

@@ -107,7 +107,7 @@ class DemoDay:
 
     def requests(self) -> Iterator[DemoRequest]:
         minutes = range(self.begin_at, self.begin_at + DAY_MS, 60_000)
-        weights = [_busy(at) * (1.6 if self._is_attacked(at) else 1) for at in minutes]
+        weights = [_busy(at) + self._attacks(at) for at in minutes]
         chosen = self._rng.choices(minutes, weights, k=self._requests)
         for at in sorted(minute + self._rng.randrange(60_000) for minute in chosen):
             yield self._request(at)
@@ -115,12 +115,13 @@ class DemoDay:
     def is_down(self, provider: str, at: int) -> bool:
         return provider == OUTAGE and 0 <= at - self.outage_at < _INCIDENT_MS
 
-    def _is_attacked(self, at: int) -> bool:
-        return 0 <= at - self.attack_at < _INCIDENT_MS
+    def _attacks(self, at: int) -> float:
+        """Return how much traffic the attacker adds, in the unit of `_busy`: as much at night as by day."""
+        return 3.0 if 0 <= at - self.attack_at < _INCIDENT_MS else 0.0
 
     def _request(self, at: int) -> DemoRequest:
         rng = self._rng
-        is_attack = self._is_attacked(at) and rng.random() < 0.25
+        is_attack = rng.random() * (_busy(at) + self._attacks(at)) < self._attacks(at)
         weights = [(1 + number) ** -0.7 for number in range(AGENT_COUNT)]
         agent = self.agents[1] if is_attack else rng.choices(self.agents, weights)[0]
         is_chat = rng.random() < 0.85

@@ -42,7 +42,7 @@ OPERATIONS = (
         "GET /chain",
         "Check the audit chain since its newest checkpoint; show its ends and checkpoints.",
         gives=ChainStatus,
-        call=lambda gateway, who, command, context: gateway.audit_chain.status(),
+        call=lambda gateway, caller, command: gateway.audit_chain.status(),
     ),
     row(
         "audit.export",

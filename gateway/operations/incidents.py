@@ -67,7 +67,7 @@ OPERATIONS = (
         "Stop what an incident is about: `deny_key`, `revoke_key`, `block_agent`, and the `reason`.",
         takes=StopIncident,
         gives=StoppedIncident,
-        call=lambda gateway, who, command, context: gateway.incidents.stop(who, command, context),
+        call=lambda gateway, caller, command: gateway.incidents.stop(caller, command),
     ),
     row(
         "incidents.evidence",

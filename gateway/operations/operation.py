@@ -10,7 +10,7 @@ from enum import Enum, StrEnum
 from typing import Any
 
 from gateway.app import Gateway
-from gateway.domain.principals import REQUEST_ID, Permission, Principal, RequestContext, Scope, read_request_id
+from gateway.domain.principals import REQUEST_ID, Caller, Permission, Principal, Scope, read_request_id
 from gateway.errors import InvalidRequest
 from gateway.schema import JsonSchema
 from gateway.strict_json import TIME_PATTERN, read_integer, read_time
@@ -20,7 +20,7 @@ MAX_FILTER_CHARS = 200
 ANONYMOUS = Principal(kind="key", id="", name="anonymous", scopes=frozenset(), permissions=frozenset())
 """A caller without a key, of an operation that needs none."""
 
-Call = Callable[[Gateway, Principal, Any, RequestContext], Awaitable[object]]
+Call = Callable[[Gateway, Caller, Any], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)

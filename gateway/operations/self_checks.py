@@ -21,7 +21,7 @@ TRUST_AUDIT_OPERATIONS = (
         "Show posture and threat score, their parts, their history, and the newest trust audit.",
         takes=Since,
         gives=PostureView,
-        call=lambda gateway, who, wanted, context: gateway.trust_audits.view(wanted.since),
+        call=lambda gateway, caller, wanted: gateway.trust_audits.view(wanted.since),
         query=(time("since", "Points since: an RFC 3339 time, a date, or an age such as 7d (24h)."),),
     ),
     _AUDITS.list("List trust audits with every check, newest first.", takes=PageOf20, query=paging(MAX_RUNS, 20)),

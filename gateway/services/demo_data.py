@@ -17,7 +17,7 @@ from gateway.domain.budgets import MICRO, BudgetAction, BudgetScope, BudgetUnit,
 from gateway.domain.demo import DAY_MS, HOUR_MS, KEYS, OUTAGE, PROVIDERS, DemoDay, DemoRequest, seeded
 from gateway.domain.keys import NewKey
 from gateway.domain.posture import Activity, PosturePoint, threat_score
-from gateway.domain.principals import Principal, RequestContext, Scope
+from gateway.domain.principals import Caller, Principal, RequestContext, Scope
 from gateway.domain.providers import Provider, ProviderType
 from gateway.domain.traffic import DEMO, TrafficRow
 from gateway.errors import Conflict
@@ -128,7 +128,7 @@ class DemoData:
         write = self._store.db.write
         await write(self._claim)
         await self._make_keys()
-        await self._core.audit.commit_authority(_PEOPLE[0], self._context(), self._make_providers)
+        await self._core.audit.commit_authority(self._caller(_PEOPLE[0]), self._make_providers)
         await self._register_agents()
         requests = self._day.requests()
         while batch := [*islice(requests, _BATCH)]:
@@ -154,7 +154,7 @@ class DemoData:
             self._time.at = begin_at - (3 + 11 * number) * DAY_MS
             expires_at = self._until_at + 30 * DAY_MS if number % 4 == 0 else None
             new = NewKey(name=name, scopes=_CHAT_SCOPES, rate_limit=600, expires_at=expires_at)
-            made = await service.create(_PEOPLE[number % len(_PEOPLE)], new, self._context())
+            made = await service.create(self._caller(_PEOPLE[number % len(_PEOPLE)]), new)
             used_at = self._until_at - number * 1000
             await self._store.db.write(partial(self._store.keys.mark_used, key_id=made.record.id, now_at=used_at))
             self._keys.insert(0, made.record.principal())
@@ -169,7 +169,7 @@ class DemoData:
             self._store.providers.insert(tx, provider)
             after = {"name": one.name}
             self._core.audit.append_change(
-                tx, "provider_created", _PEOPLE[0], self._context(), "provider", provider.id, after=after
+                tx, "provider_created", self._caller(_PEOPLE[0]), "provider", provider.id, after=after
             )
 
     async def _register_agents(self) -> None:
@@ -179,10 +179,10 @@ class DemoData:
         for agent in self._day.agents:
             wanted = WantedAgent(name=agent.name, owner=agent.owner, role=agent.role, tags=(agent.owner,))
             if agent.is_registered and agent.key % 2:
-                await service.register(_PEOPLE[1], wanted, self._context())
+                await service.register(self._caller(_PEOPLE[1]), wanted)
             elif agent.is_registered:
                 imported.append(wanted)
-        await service.import_list(_PEOPLE[1], imported, self._context())
+        await service.import_list(self._caller(_PEOPLE[1]), imported)
 
     def _write_requests(self, batch: Sequence[DemoRequest], tx: Transaction) -> None:
         for request in batch:
@@ -207,11 +207,12 @@ class DemoData:
         self._spent["tokens"] += (row.prompt_tokens or 0) + (row.reply_tokens or 0)
         self._store.traffic.insert(tx, row)
         context = RequestContext(request_id=row.request_id, ip=f"192.0.2.{10 + agent.key}", agent=agent.name)
+        caller = Caller(key, context)
         if row.model is not None:
             sighting = Sighting(
                 name=agent.name, source=AgentSource.TRAFFIC, occurred_at=at, model=row.model, tools=agent.tools
             )
-            self._discovery.record_sighting(tx, sighting, context=context, principal=key)
+            self._discovery.record_sighting(tx, sighting, caller)
         if at >= self._day.guesses_at and not self._has_guessed:
             self._has_guessed = True
             self._write_guesses(tx, at)
@@ -223,11 +224,11 @@ class DemoData:
             self._blocks_at.append(at)
         origin = "chat.inbound" if row.model else row.operation
         self._alerts.raise_from_scan(
-            tx, request.result, principal=key, context=context, origin=origin, occurred_at=at, direction=direction
+            tx, request.result, caller=caller, origin=origin, occurred_at=at, direction=direction
         )
-        self._log_finding(tx, row, key, context)
+        self._log_finding(tx, row, caller)
 
-    def _log_finding(self, tx: Transaction, row: TrafficRow, key: Principal, context: RequestContext) -> None:
+    def _log_finding(self, tx: Transaction, row: TrafficRow, caller: Caller) -> None:
         is_chat, is_refused = row.model is not None, row.action == "blocked"
         action = f"shield_scan_{row.verdict.lower()}"
         if is_chat:
@@ -235,8 +236,7 @@ class DemoData:
         self._core.audit.append_change(
             tx,
             action,
-            key,
-            context,
+            caller,
             "model" if is_chat else "text",
             row.model,
             source="chat" if is_chat else "shield",
@@ -250,7 +250,7 @@ class DemoData:
         for number in range(_GUESSES):
             self._time.at = at + 100 * number
             self._core.audit.append_change(
-                tx, "api_key_refused", stranger("key"), self._context(_GUESSER), "api_key", None, source="auth",
+                tx, "api_key_refused", self._caller(stranger("key"), _GUESSER), "api_key", None, source="auth",
                 outcome="refused", reason="invalid_api_key",
             )  # fmt: skip
         self._alerts.raise_event(
@@ -293,7 +293,7 @@ class DemoData:
                 name=name, scope=scope, scope_value=value, unit=unit, limit=limit or 1,
                 window=BudgetWindow.MONTH, action=BudgetAction.WARN,
             )  # fmt: skip
-            standing = await service.create(_PEOPLE[0], new, self._context())
+            standing = await service.create(self._caller(_PEOPLE[0]), new)
             begins_at = standing.period.begins_at
             await store.db.write(
                 partial(store.budgets.spend, budget=standing.budget, begins_at=begins_at, amount=spent)
@@ -308,10 +308,10 @@ class DemoData:
             for status, note in _STEPS[number % len(_STEPS)]:
                 until_at = at + 7 * DAY_MS if status is AlertStatus.SUPPRESSED else None
                 wanted = WantedAlert(status=status, note=note, suppressed_until_at=until_at)
-                await self._alerts.change(_PEOPLE[number % len(_PEOPLE)], alert.id, wanted, self._context())
+                await self._alerts.change(self._caller(_PEOPLE[number % len(_PEOPLE)]), alert.id, wanted)
 
-    def _context(self, ip: str = "192.0.2.2") -> RequestContext:
-        return RequestContext(request_id=self._time.new("req"), ip=ip)
+    def _caller(self, principal: Principal, ip: str = "192.0.2.2") -> Caller:
+        return Caller(principal, RequestContext(request_id=self._time.new("req"), ip=ip))
 
     def _report(self, tx: Transaction) -> DemoReport:
         return DemoReport(

@@ -67,6 +67,14 @@ def test_the_provider_is_down_while_people_work_at_whatever_hour_the_day_is_made
     assert sum(row.status == 502 for row in rows if row.provider and day.is_down(row.provider, row.occurred_at)) >= 5
 
 
+@pytest.mark.parametrize("hour", range(0, 24, 4))
+async def test_the_attack_is_seen_at_whatever_hour_the_day_is_made(hour: int) -> None:
+    async with open_site() as site:
+        until_at = UNTIL_AT + hour * 3_600_000
+        maker = DemoData(store=site.gateway.store, shield=site.gateway.shield, seed=7, until_at=until_at, requests=3000)
+        assert (await maker.write()).blocks >= 5
+
+
 async def test_a_database_in_use_is_left_alone() -> None:
     async with open_site() as site:
         await site.key("shield:scan")
