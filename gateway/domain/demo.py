@@ -15,7 +15,7 @@ from gateway import bundle
 from gateway.domain.prices import Price
 from gateway.domain.traffic import DEMO, TrafficRow
 from gateway.shield.detections import Detection, ScanResult, Severity, Verdict
-from gateway.shield.scoring import judge
+from gateway.shield.scoring import MODEL_RULE, judge
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -25,6 +25,7 @@ OUTAGE = "borealis"
 _INCIDENT_MS = HOUR_MS // 2
 _NOISE = {"pii": 5, "secret": 2, "injection": 2, "encoding": 1, "social_engineering": 1}
 _ATTACK = {"injection": 6, "jailbreak": 4, "extraction": 3, "tool_abuse": 2, "exfiltration": 2}
+_MODEL = Detection(MODEL_RULE, "Resembles known attacks", "injection", Severity.HIGH, "Its words are those of attacks.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,20 +175,19 @@ class DemoDay:
                 return []
             is_attack = rng.random() < 0.1
         weights = _ATTACK if is_attack else _NOISE
-        found: dict[str, Detection] = {}
+        chosen = [replace(_MODEL, severity=rng.choice((Severity.CRITICAL, Severity.HIGH)))] if is_attack else []
+        grave = () if is_attack else (Severity.CRITICAL, Severity.HIGH)
         for category in rng.choices([*weights], [*weights.values()], k=rng.randint(1, 3) if is_attack else 1):
-            rules = [
-                one
-                for one in self._rules
-                if one.category == category and (one.severity in (Severity.CRITICAL, Severity.HIGH)) is is_attack
-            ]
+            rules = [one for one in self._rules if one.category == category and one.severity not in grave]
             if rules:
                 # A few rules match again and again, most of them hardly ever.
-                rule = rules[min(int(rng.expovariate(0.5)), len(rules) - 1)]
-                length = rng.randint(8, min(60, chars))
-                start = rng.randrange(chars - length + 1)
-                view = rng.choices(("normalized", "text", "base64"), (8, 2, 1))[0]
-                found[rule.rule] = replace(rule, start=start, end=start + length, view=view)
+                chosen.append(rules[min(int(rng.expovariate(0.5)), len(rules) - 1)])
+        found: dict[str, Detection] = {}
+        for rule in chosen:
+            length = rng.randint(8, min(60, chars))
+            start = rng.randrange(chars - length + 1)
+            view = rng.choices(("normalized", "text", "base64"), (8, 2, 1))[0]
+            found[rule.rule] = replace(rule, start=start, end=start + length, view=view)
         return [*found.values()]
 
 
