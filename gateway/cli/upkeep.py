@@ -45,7 +45,7 @@ from gateway.shield.detections import Severity
 
 PYTHON = "{}.{}.{}".format(*sys.version_info[:3])
 OTHER_BUILD = "use a file that was built with `build_zipapp.py --release`, which has all Pythons and platforms"
-FULL_RULES = "remove GATEWAY_RULES, or add your rules to a copy of the built-in rules.json"
+FULL_RULES = "remove GATEWAY_RULES, and name your own rules in GATEWAY_RULES_EXTRA, on top of the built-in ones"
 LEAST_FREE_BYTES = 256 * 1024 * 1024
 HEALTH_SECONDS, HEALTH_BYTES = 5.0, 65_536
 RELEASED_AT = 1_767_225_600_000  # 2026-01-01: a clock before this was never set
@@ -120,9 +120,9 @@ def _check_program(console: Console) -> list[Finding]:
 
 def _check_byte_code(tags: tuple[str, ...]) -> Finding:
     """Check whether the archive has the byte code of the running Python. tags: the Pythons that it has some for."""
-    if sys.implementation.cache_tag in tags:
-        return Finding("byte code", True, "from the archive")
     pythons = [re.sub(r"^cpython-(\d)(\d+)$", r"Python \1.\2", tag) for tag in tags]
+    if sys.implementation.cache_tag in tags:
+        return Finding("byte code", True, f"from the archive, which has it for {' and '.join(pythons)}")
     what = f"compiled at each start, which is slower: this file was built for {' and '.join(pythons) or 'no Python'}"
     run_it = f"run it with {' or '.join(pythons)}, or " if pythons else ""
     return Finding("byte code", False, what, run_it + OTHER_BUILD)
