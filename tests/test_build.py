@@ -188,5 +188,5 @@ def test_the_recipes_start_the_archive_isolated_and_without_site_packages() -> N
     assert "USER 65532:65532" in recipe
     check = re.search(r"^HEALTHCHECK .*\\\n +CMD (\[.*\])$", recipe, re.MULTILINE)
     assert check and json.loads(check[1]) == ["/usr/bin/python3", "-I", "-S", "/gateway.pyz", "health"]
-    ignored = (ROOT / ".containerignore").read_text().splitlines()
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()  # a link to .containerignore
     assert [line for line in ignored if not line.startswith("#")] == ["*", "!gateway.pyz"]
