@@ -144,7 +144,7 @@ def end_process_after(seconds: float, log: Log) -> None:
     def end() -> None:
         log.error(
             "end_forced",
-            reason="the disk did not answer in time: what was answered is as safe as after a kill, no more",
+            reason="the disk did not answer in time: answered requests are only as safe as after a kill",
         )
         os._exit(FAILED)  # an orderly end would wait for the threads
 

@@ -187,7 +187,7 @@ def _read_runs(path: Path, *, is_named: bool) -> dict[str, Any]:
         return {}
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         if is_named:
-            raise SetupError(f"{shown(str(path))} holds no results of rules test") from error
+            raise SetupError(f"{shown(str(path))} contains no results of `rules test`") from error
         return {}
 
 
@@ -205,7 +205,7 @@ def _write_runs(path: Path, runs: list[tuple[str, Any]], *, is_named: bool) -> N
 
 @command(
     "rules import",
-    "Turn a gitleaks configuration into a rule file. Exit 1 if some rule had to be left out.",
+    "Turn a gitleaks configuration into a rule file. Exit 1 if it left out a rule.",
     "gitleaks.toml --merge rules.json --output my.json",
     argument("file", metavar="FILE", help="gitleaks configuration (TOML)"),
     argument("--output", metavar="FILE", help="where the rules are written; standard output if left out"),

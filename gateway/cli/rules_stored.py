@@ -47,7 +47,7 @@ def _add(options: argparse.Namespace, console: Console) -> None:
 
 @command(
     "rules remove",
-    "Remove a rule of your own. Works while a stored rule stops the start.",
+    "Remove a rule of your own. Works even if a stored rule stops the start.",
     "local:code-names --reason 'too noisy'",
     argument("id", help=_SUBJECT),
     _REASON,
@@ -83,7 +83,7 @@ def _read(path: str, console: Console) -> list[dict[str, Any]]:
     document = read_json(raw)
     rules = document.get("rules", [document]) if isinstance(document, dict) else None
     if not isinstance(rules, list) or not rules or not all(isinstance(rule, dict) for rule in rules):
-        raise SetupError(f"{shown(path)} holds no rule: write one rule as a JSON object, or a rule file.")
+        raise SetupError(f"{shown(path)} contains no rule: write one rule as a JSON object, or a rule file.")
     return rules
 
 

@@ -146,7 +146,7 @@ def _check_data_dir(config: Settings) -> Finding:
     while not os.path.isdir(folder) and os.path.dirname(folder) != folder:
         folder = os.path.dirname(folder)
     what = f"{config.data_dir}" + ("" if folder == config.data_dir else " (does not exist yet)")
-    fix = "give a folder this user may write with --data-dir or GATEWAY_DATA_DIR, or :memory:"
+    fix = "name a folder that this user can write to with --data-dir or GATEWAY_DATA_DIR, or :memory:"
     if not os.access(folder, os.W_OK | os.X_OK):
         return Finding("data folder", False, f"{what}: {folder} is not writable", fix)
     room = os.statvfs(folder)
@@ -272,7 +272,9 @@ def _verify(options: argparse.Namespace, console: Console) -> int:
                 if options.bytecode and is_whole:
                     problems = check_bytecode(archive)
     except BAD_ARCHIVE as error:
-        raise SetupError(f"{path} is no whole gateway archive ({type(error).__name__}): get a fresh copy") from error
+        raise SetupError(
+            f"{path} is not a complete gateway archive ({type(error).__name__}): get a fresh copy"
+        ) from error
     if options.json:
         console.print_json({"file": path, "sha256": digest, "members": len(hashes), "problems": problems})
         return FOUND if problems else OK
@@ -326,7 +328,7 @@ def _compiled(archive: ZipFile, source: str) -> bytes | None:
         "--min-severity",
         choices=[severity.value for severity in Severity],
         default=Severity.LOW.value,
-        help="check only this severity and graver ones (low: all)",
+        help="check only this severity and above (low: all)",
     ),
     has_json=True,
 )
@@ -353,7 +355,7 @@ def _print_run(run: TrustAudit, wanted: list[Check], console: Console) -> None:
             console.print(f"      {check.id}: {check.why}")
             console.print(f"      fix: {check.fix}  [{', '.join(check.refs)}]")
     if run.settings_of == THIS_SHELL:
-        console.print("settings of this shell, because no gateway runs on this data folder; the run is not kept")
+        console.print("settings of this shell, because no gateway runs on this data folder; the run is not stored")
     else:
         console.print(f"settings of the running gateway {run.settings_of}")
     score = "unknown" if run.score is None else f"{run.score} of 100"

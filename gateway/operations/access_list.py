@@ -75,7 +75,7 @@ OPERATIONS = (
         "Change `list`, `value`, `scope`, `reason` or `expires_at` (null: never); `version`, `If-Match` guard.",
     ),
     _ACCESS.remove(
-        "Remove an entry; `force=true` in the query even if it locks the caller out. Holds in every worker.",
+        "Remove an entry; `force=true` in the query even if it locks the caller out. Applies in every worker.",
         takes=RemoveEntry,
         call=lambda gateway, caller, command: gateway.access_list.remove(
             caller, command.id, force=command.force == "true"

@@ -53,7 +53,7 @@ OPERATIONS = (
     _INCIDENTS.row(
         "change",
         "PATCH",
-        "Change the alerts of incidents `ids`: `status`?, `note`?, `assigned_to`?. Says which cannot take it.",
+        "Change the alerts of incidents `ids`: `status`?, `note`?, `assigned_to`?. Lists those that could not change.",
         takes=ChangeIncidents,
         gives=ChangedIncidents,
         kinds=(

@@ -140,7 +140,7 @@ def texts(name: str, about: str) -> Parameter:
 
     def read(value: str, now_at: int) -> object:
         if len(value) > MAX_FILTER_CHARS or form.fullmatch(value) is None:
-            raise InvalidRequest(f"{name} must be names separated by commas, without blanks.", param=name)
+            raise InvalidRequest(f"{name} must be names separated by commas, without spaces.", param=name)
         return tuple(value.split(","))
 
     # In ASCII: what counts as white space differs between Python's regexes and those of JSON Schema.

@@ -94,7 +94,7 @@ OPERATIONS = (
     _ACCEPTANCES.change(
         ChangedAcceptance, "Change `reason` or `until` of a risk acceptance; `version` or `If-Match` guards."
     ),
-    _ACCEPTANCES.row("approve", "POST /{id}/approve", "Put a proposed risk acceptance in force.", takes=ById),
+    _ACCEPTANCES.row("approve", "POST /{id}/approve", "Approve a proposed risk acceptance.", takes=ById),
     _ACCEPTANCES.row(
         "revoke", "DELETE /{id}", "Revoke a risk acceptance, or decline a proposal. Its record stays.", takes=ById
     ),

@@ -28,7 +28,7 @@ TRUST_AUDIT_OPERATIONS = (
     _AUDITS.row(
         "run",
         "POST",
-        "Run every check of the trust audit and keep the result.",
+        "Run every check of the trust audit and store the result.",
         status=201,
         fails=("audit_unavailable",),
     ),
