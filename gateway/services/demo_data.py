@@ -89,18 +89,13 @@ class DemoReport:
 
 
 class _Model(NamedTuple):
-    """One model. share: of the agents. latency_ms: the median time until it answers. input, output: as of `Price`."""
+    """One model. share: of the agents. latency_ms: the median time until it answers."""
 
     name: str
     provider: str
     share: int
     latency_ms: float
-    input: int
-    output: int
-
-    @property
-    def price(self) -> Price:
-        return Price(self.input, self.output)
+    price: Price
 
 
 class _Agent(NamedTuple):
@@ -164,7 +159,7 @@ class DemoData:
         self._discovery = AgentDiscovery(core, alerts=self._alerts)
         self._circuits = Circuits(core, alerts=self._alerts, log=Log(io.StringIO(), time))
         self._named: dict[str, Any] = json.loads(bundle.read("gateway/services/demo.json"))
-        self._models = [_Model(**one) for one in self._named["models"]]
+        self._models = [_Model(**one | {"price": Price(**one["price"])}) for one in self._named["models"]]
         self._agents = [self._agent(number) for number in range(_AGENTS)]
         self._keys: list[Principal] = []
         self._blocks_at: list[int] = []
@@ -327,21 +322,16 @@ class DemoData:
         is_attack = is_attack or (is_noise and rng.random() < 0.1)
         grave = (Severity.CRITICAL, Severity.HIGH)
         found = [replace(_MODEL, severity=rng.choice(grave))] if is_attack else []
-        weights = _ATTACK if is_attack else _NOISE
+        weights, severities = (_ATTACK, tuple(Severity)) if is_attack else (_NOISE, (Severity.MEDIUM, Severity.LOW))
         count = rng.randint(1, 3) if is_attack else int(is_noise)
         for category in rng.choices([*weights], [*weights.values()], k=count):
-            rules = [
-                one for one in self._rules if one.category == category and (is_attack or one.severity not in grave)
-            ]
-            if rules:
-                # A few rules match again and again, most of them hardly ever.
-                found.append(rules[min(int(rng.expovariate(0.5)), len(rules) - 1)])
-        spans = (
-            (one, rng.randrange(chars - 8), rng.randint(8, 20)) for one in {one.rule: one for one in found}.values()
-        )
+            rules = [one for one in self._rules if one.category == category and one.severity in severities]
+            # A few rules match again and again, most of them hardly ever.
+            found += rules[int(rng.expovariate(0.5)) :][:1]
+        starts = rng.choices(range(chars - 12), k=len(found))
         return judge(
-            replace(one, start=start, end=min(start + length, chars), place=place, chars=chars, sha256=sha256)
-            for one, start, length in spans
+            replace(one, start=start, end=start + 12, place=place, chars=chars, sha256=sha256)
+            for one, start in zip(found, starts, strict=True)
         )
 
     def _log_finding(self, tx: Transaction, row: TrafficRow, caller: Caller) -> None:
@@ -370,22 +360,19 @@ class DemoData:
     async def _make_budgets(self, day: TrafficSummary) -> None:
         """Make the budgets that the day has spent from. One of them is nearly used up."""
         service = Budgets(self._core, spending=Spending(self._core, alerts=self._alerts))
-        total, most = day.totals, max(day.top["providers"], key=lambda one: one.cost_microusd)
-        tokens = total.prompt_tokens + total.reply_tokens
-        for name, value, unit, share, spent in (
-            ("all providers", None, BudgetUnit.USD, 0.5, total.cost_microusd),
-            (most.value, most.value, BudgetUnit.USD, 0.9, most.cost_microusd),
-            ("tokens of a day", None, BudgetUnit.TOKENS, 0.25, tokens),
+        first = self._models[0].provider
+        by_provider = {one.value: one.cost_microusd for one in day.top["providers"]}
+        tokens = day.totals.prompt_tokens + day.totals.reply_tokens
+        for name, provider, unit, spent, limit in (
+            ("all providers", None, BudgetUnit.USD, day.totals.cost_microusd, 2 * day.totals.cost_microusd / MICRO),
+            (first, first, BudgetUnit.USD, by_provider.get(first, 0), 1.1 * by_provider.get(first, 0) / MICRO),
+            ("tokens of a day", None, BudgetUnit.TOKENS, tokens, 4 * tokens),
         ):
+            scope = BudgetScope.PROVIDER if provider else BudgetScope.GLOBAL
             new = WantedBudget(
-                name=name,
-                scope=BudgetScope.PROVIDER if value else BudgetScope.GLOBAL,
-                scope_value=value,
-                unit=unit,
-                limit=spent / share / (MICRO if unit is BudgetUnit.USD else 1) or 1,
-                window=BudgetWindow.MONTH,
+                name=name, scope=scope, scope_value=provider, unit=unit, limit=limit or 1, window=BudgetWindow.MONTH,
                 action=BudgetAction.WARN,
-            )
+            )  # fmt: skip
             made = await service.create(self._caller(), new)
             spend = partial(self._store.budgets.spend, budget=made.budget, begins_at=made.period.begins_at)
             await self._store.db.write(partial(spend, amount=spent))
