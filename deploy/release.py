@@ -61,6 +61,12 @@ def section(version: str) -> str:
     return found[1].strip()
 
 
+def tag(version: str) -> str:
+    """Return the commit that has the tag of a version, "" if there is none."""
+    name = f"v{version}"
+    return run("git", "rev-parse", "--short=12", f"{name}^{{commit}}") if run("git", "tag", "--list", name) else ""
+
+
 def public_key(key: Path) -> tuple[str, str]:
     """Return type and text of the public half of the key, and its comment."""
     beside = key if key.suffix == ".pub" else key.with_name(f"{key.name}.pub")
@@ -139,6 +145,9 @@ def release(output: Path, key: Path, signer: str, wheels: Path) -> Path:
     version, target = found[1], output / found[1]
     if run("git", "status", "--porcelain"):
         raise fail("the working tree differs from the commit: commit the changes, or remove them")
+    commit = run("git", "rev-parse", "--short=12", "HEAD")
+    if tag(version) not in ("", commit):
+        raise fail(f"the tag v{version} is of another commit, {tag(version)}: set a new version in gateway/__init__.py")
     changes = section(version)
     if target.exists():
         raise fail(f"{target} exists: move it away")
@@ -148,7 +157,6 @@ def release(output: Path, key: Path, signer: str, wheels: Path) -> Path:
     signer = signer or comment
     if not re.fullmatch(r"[^\s\",*?!]+", signer):
         raise fail("the key has no comment that can name the signer: name one with --signer, such as an e-mail address")
-    commit = run("git", "rev-parse", "--short=12", "HEAD")
     output.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as unfinished:
         folder = Path(tempfile.mkdtemp(prefix=f".{version}.", dir=output))
@@ -179,7 +187,8 @@ def main() -> None:
     target = release(options.output.resolve(), options.key, options.signer, options.wheels.resolve())
     for path in sorted(target.iterdir()):
         sys.stdout.write(f"{path}\n")
-    sys.stdout.write(f"Now tag the commit: git tag -s v{target.name}\n")
+    if not tag(target.name):
+        sys.stdout.write(f"Now tag the commit: git tag -s v{target.name} -m {target.name}\n")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
@@ -77,10 +78,19 @@ def names(folder: str) -> tuple[str, ...]:
 
 @cache
 def build_id() -> str:
-    """Return the commit that this copy was built from, such as ``1a2b3c4d5e6f+dirty``; ``unknown`` in a checkout."""
+    """Return the commit that this copy was built from, such as ``1a2b3c4d5e6f+dirty``, or ``unknown``.
+
+    In a checkout it is the last commit that git put there, with ``+checkout``: the files may differ from it.
+    """
+    git = os.path.join(ROOT, ".git")
     try:
         return read("gateway/build.txt").decode()
     except OSError:
+        with suppress(OSError, IndexError):
+            if os.path.isfile(git):  # a worktree names its folder of git
+                git = os.path.join(ROOT, _read(".git").decode().removeprefix("gitdir: ").strip())
+            with open(os.path.join(git, "logs", "HEAD"), "rb") as log:
+                return f"{log.readlines()[-1].split()[1][:12].decode()}+checkout"
         return "unknown"
 
 

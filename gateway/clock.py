@@ -42,7 +42,7 @@ class Ids:
         with self._lock:
             if at > self._last >> _RANDOM_BITS:
                 # In the lower half, so that there is room for counting on.
-                self._last = at << _RANDOM_BITS | int.from_bytes(os.urandom(_RANDOM_BITS // 8)) >> 1
+                self._last = at << _RANDOM_BITS | int.from_bytes(self.random_bytes(_RANDOM_BITS // 8)) >> 1
             else:
                 self._last += 1
             value = self._last

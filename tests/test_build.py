@@ -15,6 +15,7 @@ from running import ROOT, until
 
 import build_zipapp
 from deploy.sbom import Wheel, noticed, sbom
+from gateway import bundle
 from gateway.cli.bytecode import compile_pyc
 
 UNIT = ROOT / "deploy" / "gateway.service"
@@ -95,7 +96,8 @@ def test_the_build_id_is_the_commit_and_says_when_the_sources_differ(
     git("init", "-q")
     git("add", ".")
     git("commit", "-q", "-m", "first")
-    commit = git("rev-parse", "HEAD")[:12]
+    commit, tree = git("rev-parse", "HEAD")[:12], tmp_path / "tree"
+    git("worktree", "add", "-q", str(tree))
     assert build_zipapp.build_id() == commit
     (tmp_path / "README.md").write_text("no part of the archive")
     assert build_zipapp.build_id() == commit
@@ -106,6 +108,9 @@ def test_the_build_id_is_the_commit_and_says_when_the_sources_differ(
     monkeypatch.setattr(build_zipapp, "HERE", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert build_zipapp.build_id() == "unknown", "no git"
+    for folder, build in {tmp_path: f"{commit}+checkout", tree: f"{commit}+checkout", tree / "x": "unknown"}.items():
+        monkeypatch.setattr(bundle, "ROOT", str(folder))
+        assert bundle.build_id.__wrapped__() == build, "as the program itself reads it"
 
 
 def test_byte_code_is_the_same_whatever_the_process_has_imported() -> None:
@@ -183,5 +188,5 @@ def test_the_recipes_start_the_archive_isolated_and_without_site_packages() -> N
     assert "USER 65532:65532" in recipe
     check = re.search(r"^HEALTHCHECK .*\\\n +CMD (\[.*\])$", recipe, re.MULTILINE)
     assert check and json.loads(check[1]) == ["/usr/bin/python3", "-I", "-S", "/gateway.pyz", "health"]
-    ignored = (ROOT / ".containerignore").read_text().splitlines()
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()  # a link to .containerignore
     assert [line for line in ignored if not line.startswith("#")] == ["*", "!gateway.pyz"]

@@ -21,7 +21,7 @@ from pathlib import Path
 from gateway.clock import Clock
 from gateway.compose import open_gateway
 from gateway.domain.detectors import Detector
-from gateway.domain.principals import RequestContext, local
+from gateway.domain.principals import Caller, RequestContext, local
 from gateway.llm.base import Leaf, LeafKind
 from gateway.log import Log
 from gateway.schema import decode
@@ -63,7 +63,7 @@ async def main() -> None:
     async with open_gateway(settings, log=Log(io.StringIO(), Clock())) as gateway:
         who, context = local("bench"), RequestContext(gateway.ids.new("req"))
         new = replace(decode(NewDetector, options.detector), effect=Effect.VETO)
-        detector = await gateway.detectors.create(who, new, context)
+        detector = await gateway.detectors.create(Caller(who, context), new)
         whens = [replace(detector, when=when) for when in ("always", *options.when)]
         for name, texts in sets.items():
             found = []

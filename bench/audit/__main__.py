@@ -20,7 +20,7 @@ import anyio
 
 from gateway.clock import Clock, Ids
 from gateway.domain.audit import AuditFilter
-from gateway.domain.principals import RequestContext, local
+from gateway.domain.principals import Caller, RequestContext, local
 from gateway.log import Log
 from gateway.services.audit import Audit
 from gateway.services.audit_export import ExportFormat, export
@@ -101,7 +101,7 @@ async def run(count: int, folder: str) -> int:
     )
     begin, size = time.perf_counter(), 0
     context = RequestContext(request_id="req_bench")
-    async for piece in await export(store, audit, local("bench"), AuditFilter(), ExportFormat.JSONL, context):
+    async for piece in await export(store, audit, Caller(local("bench"), context), AuditFilter(), ExportFormat.JSONL):
         size += len(piece)
     print(f"export: {size >> 20} MiB of JSON lines in {time.perf_counter() - begin:.1f} s, memory {peak_mib():.0f} MiB")
     await store.aclose()

@@ -3,7 +3,7 @@
 from gateway.api.paths import V2, model_id
 from gateway.api.reading import LARGE_BYTES, read_body
 from gateway.app import Gateway
-from gateway.domain.principals import Permission, Principal, RequestContext, Scope
+from gateway.domain.principals import Caller, Permission, Principal, Scope
 from gateway.errors import GatewayError, NotFound, PermissionDenied, error_shape, status_of
 from gateway.http.messages import Request, Response
 from gateway.http.sse import KEEP_ALIVE, SSE_HEADERS, render_event
@@ -27,30 +27,25 @@ class ChatEdge:
         self._gateway = gateway
         self._offload = ThreadOffload(wait_seconds=gateway.settings.max_wait_seconds)
 
-    async def complete(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
+    async def complete(self, request: Request, caller: Caller, command: None) -> Response:
         """Complete a chat. Query parameters of other vendors' clients, such as `api-version`, are ignored."""
-        return await self._completed(request, who, context, may_stream=request.path.startswith(V2))
+        return await self._completed(request, caller, may_stream=request.path.startswith(V2))
 
-    async def try_out(self, request: Request, who: Principal, context: RequestContext, command: TriedAs) -> Response:
+    async def try_out(self, request: Request, caller: Caller, command: TriedAs) -> Response:
         """Complete a chat that a user tries, of which only costs and an audit event are recorded."""
         gateway = self._gateway
-        if command.policy is not None and Permission.POLICIES_MANAGE not in who.permissions:
+        if command.policy is not None and Permission.POLICIES_MANAGE not in caller.principal.permissions:
             # It would let out what the policies that others set do not.
             raise PermissionDenied("Your role may chat under the policy of a key only.", param="policy")
-        tried = await gateway.trials.principal(who, command, Scope.CHAT_COMPLETIONS)
+        tried = await gateway.trials.principal(caller.principal, command, Scope.CHAT_COMPLETIONS)
+        as_tried = Caller(tried, caller.context)
         if tried.kind == "key":
-            gateway.access.check_caller(tried, context)
-            await gateway.authentication.admit(tried, context)
-        return await self._completed(request, tried, context, may_stream=True, tried_by=who)
+            gateway.access.check_caller(as_tried)
+            await gateway.authentication.admit(as_tried)
+        return await self._completed(request, as_tried, may_stream=True, tried_by=caller.principal)
 
     async def _completed(
-        self,
-        request: Request,
-        who: Principal,
-        context: RequestContext,
-        *,
-        may_stream: bool,
-        tried_by: Principal | None = None,
+        self, request: Request, caller: Caller, *, may_stream: bool, tried_by: Principal | None = None
     ) -> Response:
         request.may_be_left = self._chat.may_be_left
 
@@ -61,33 +56,33 @@ class ChatEdge:
             prompt = await self._offload.run(read, request) if len(request.body) > LARGE_BYTES else read(request)
             if prompt.prompt.is_streamed:
                 request.may_be_left = lambda: True  # what was made of the completion is counted
-                stream = await self._chat.stream(who, prompt, context, tried_by=tried_by)
+                stream = await self._chat.stream(caller, prompt, tried_by=tried_by)
                 headers = SSE_HEADERS + stream.headers + _shield_headers(stream.summary())
-                events = _Events(stream, context.request_id, self._gateway.log)
+                events = _Events(stream, caller.context.request_id, self._gateway.log)
                 return Response(200, headers, stream=events, ends_with_peer=True, is_endless=False)
-            answer = await self._chat.complete(who, prompt, context, tried_by=tried_by)
+            answer = await self._chat.complete(caller, prompt, tried_by=tried_by)
         except PromptBlocked as error:
-            refused = error_response(error, request_id=context.request_id)
+            refused = error_response(error, request_id=caller.context.request_id)
             refused.headers += _shield_headers(error.shield)
             return refused
         except UpstreamRefused as error:
-            return _refused(error, context.request_id)
+            return _refused(error, caller.context.request_id)
         except UpstreamFault as error:
             # OpenAI's clients repeat a 502 twice; an answer that took too long would be made and paid again.
             no_retry = (("x-should-retry", "false"),) if error.is_late else ()
-            return error_response(error, request_id=context.request_id, headers=no_retry)
+            return error_response(error, request_id=caller.context.request_id, headers=no_retry)
         reply = answer.reply
         body = write_json(reply.body) if reply.raw is None else reply.raw
         return Response(200, JSON + reply.headers + _shield_headers(answer.shield), body)
 
-    async def models(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
+    async def models(self, request: Request, caller: Caller, command: None) -> Response:
         """List the models that the caller may use."""
-        return json_response({"object": "list", "data": await self._chat.models(who)})
+        return json_response({"object": "list", "data": await self._chat.models(caller.principal)})
 
-    async def model(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
+    async def model(self, request: Request, caller: Caller, command: None) -> Response:
         """Show one of the models that the caller may use."""
         wanted = model_id(request.path)
-        models = {str(model["id"]): model for model in await self._chat.models(who)}
+        models = {str(model["id"]): model for model in await self._chat.models(caller.principal)}
         if wanted in models:
             return json_response(models[wanted])
         near = hint(wanted, models) or " GET /api/v1/models lists those it may use."

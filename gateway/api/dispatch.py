@@ -13,7 +13,7 @@ from gateway.api.paths import not_served, routed_path
 from gateway.api.routes import Endpoint, make_router
 from gateway.app import Gateway
 from gateway.auth.ratelimit import RateExceeded
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller, Principal, RequestContext
 from gateway.errors import GatewayError, Overloaded, RateLimited, Shed, UpstreamUnavailable, status_of
 from gateway.http.messages import BodyTooLong, HttpError, Request, Response
 from gateway.operations.operation import ANONYMOUS, Door
@@ -82,8 +82,7 @@ class Dispatch:
             endpoint = self._find(call, request)
             endpoint.in_progress += 1
             try:
-                principal, context = await self._enter(call, endpoint, request)
-                response = await endpoint.handle(request, principal, context)
+                response = await endpoint.handle(request, await self._enter(call, endpoint, request))
             finally:
                 endpoint.in_progress -= 1
         except Exception as error:
@@ -135,12 +134,12 @@ class Dispatch:
             return error.status == 405
         return True
 
-    async def _enter(self, call: "_Call", endpoint: Endpoint, request: Request) -> tuple[Principal, RequestContext]:
-        """Return the caller and where it calls from. Raises what `Authentication` raises."""
+    async def _enter(self, call: "_Call", endpoint: Endpoint, request: Request) -> Caller:
+        """Return the caller. Raises what `Authentication` raises."""
         context = self._callers.context(request, call.request_id)
         door = endpoint.operation.door
         if door is Door.OPEN:
-            return ANONYMOUS, context
+            return Caller(ANONYMOUS, context)
         if door.is_internal:
             principal = await self._internal.enter(door, request, context)
         elif door is Door.LOOPBACK and is_own_user(request):
@@ -150,9 +149,10 @@ class Dispatch:
             if key is None and door is Door.LOOPBACK and not self._gateway.settings.rbac_enabled:
                 raise not_own_user(f"{endpoint.path} without an API key")
             principal = await self._keyed(call, endpoint, key, context)
+        caller = Caller(principal, context)
         if principal is not ANONYMOUS and endpoint.operation.needs is not None:
-            self._gateway.authentication.require(principal, endpoint.operation.needs, context)
-        return principal, context
+            self._gateway.authentication.require(caller, endpoint.operation.needs)
+        return caller
 
     async def _keyed(self, call: "_Call", endpoint: Endpoint, key: str | None, context: RequestContext) -> Principal:
         """Return the owner of a key, and count the request once against its rate."""
@@ -162,7 +162,7 @@ class Dispatch:
         try:
             principal = await self._gateway.authentication.authenticate(key, context)
             if not call.is_counted:
-                admission = await self._gateway.authentication.admit(principal, context)
+                admission = await self._gateway.authentication.admit(Caller(principal, context))
                 call.rate = rate_headers(admission, is_openai=endpoint.operation.is_openai)
                 call.is_counted = True
         except GatewayError as error:

@@ -6,7 +6,7 @@ from gateway import __version__, bundle
 from gateway.api.openapi import document
 from gateway.app import Gateway
 from gateway.auth.sessions import read_cookie
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller
 from gateway.domain.report_text import CONTENT_TYPES as REPORT_TYPES
 from gateway.domain.reports import ENDINGS, ReportFormat
 from gateway.http.messages import Request, Response
@@ -43,16 +43,14 @@ class PlainEdge:
         self._document = b""
         self._offload = ThreadOffload()
 
-    async def health(
-        self, request: Request, who: Principal, context: RequestContext, command: HealthWanted
-    ) -> Response:
+    async def health(self, request: Request, caller: Caller, command: HealthWanted) -> Response:
         """Say that the service answers; say more to a caller with a good key.
 
         Raises AuditUnavailable: the caller asks whether it is ready, and the database does not answer.
         """
         if command.ready is not None:
             await self._gateway.health.check_ready()
-        if who is ANONYMOUS:
+        if caller.principal is ANONYMOUS:
             return json_response({"status": "ok", "name": SERVICE_NAME})
         gateway = self._gateway
         checks = await gateway.health.checks()
@@ -68,7 +66,7 @@ class PlainEdge:
             }
         )
 
-    async def openapi(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
+    async def openapi(self, request: Request, caller: Caller, command: None) -> Response:
         """Return the description of the API, which is made for the first caller."""
         if not self._document:
             settings = self._gateway.settings
@@ -77,49 +75,47 @@ class PlainEdge:
             )
         return Response(200, JSON, self._document)
 
-    async def sbom(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
+    async def sbom(self, request: Request, caller: Caller, command: None) -> Response:
         """Return the bill of materials."""
         return json_response(sbom())
 
-    async def metrics(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
+    async def metrics(self, request: Request, caller: Caller, command: None) -> Response:
         """Return the metrics of this process as Prometheus text."""
         metrics, matcher = self._gateway.metrics, self._gateway.shield.matcher
         labels = {"version": __version__, "build": bundle.build_id(), "python": PYTHON, "matcher": matcher}
         metrics.gauge("gateway_build_info", 1, **labels)
         return Response(200, (("content-type", CONTENT_TYPE),), metrics.render().encode())
 
-    async def audit_export(
-        self, request: Request, who: Principal, context: RequestContext, wanted: ExportWanted
-    ) -> Response:
+    async def audit_export(self, request: Request, caller: Caller, wanted: ExportWanted) -> Response:
         """Stream the audit log."""
-        pieces = await export(self._gateway.store, self._gateway.audit, who, wanted, wanted.format, context)
+        pieces = await export(self._gateway.store, self._gateway.audit, caller, wanted, wanted.format)
         name = f"audit-{write_time(self._gateway.clock.now_at())[:10]}.{wanted.format.value}"
         return Response(200, _file_headers(EXPORT_TYPES[wanted.format], "attachment", name), stream=pieces)
 
-    async def report(self, request: Request, who: Principal, context: RequestContext, wanted: ById) -> Response:
+    async def report(self, request: Request, caller: Caller, wanted: ById) -> Response:
         """Send the document of one report."""
-        made = await self._gateway.reports.document(who, wanted.id)
+        made = await self._gateway.reports.document(caller.principal, wanted.id)
         report = made.report
         name = f"{report.type.value}-{write_time(report.until_at)[:10]}.{ENDINGS[report.format]}"
         return Response(200, _file_headers(REPORT_TYPES[report.format], "inline", name), made.document.encode())
 
-    async def evidence(self, request: Request, who: Principal, context: RequestContext, wanted: EvidenceOf) -> Response:
+    async def evidence(self, request: Request, caller: Caller, wanted: EvidenceOf) -> Response:
         """Send the evidence of one incident."""
         form = ReportFormat(wanted.format)
-        document = await self._gateway.evidence.write(who, wanted.id, form, context)
+        document = await self._gateway.evidence.write(caller, wanted.id, form)
         headers = _file_headers(REPORT_TYPES[form], "attachment", f"{wanted.id}.{ENDINGS[form]}")
         return Response(200, headers, document.encode())
 
-    async def feed(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
+    async def feed(self, request: Request, caller: Caller, command: None) -> Response:
         """Stream `hello`, then the `traffic` and `alert` events that the caller may see, until the session ends."""
-        token = read_cookie(request.headers.get("cookie")) if who.kind == "user" else None
+        token = read_cookie(request.headers.get("cookie")) if caller.principal.kind == "user" else None
 
         async def is_welcome() -> bool:
-            return who.kind != "user" or await self._gateway.signin.is_live(token)
+            return caller.principal.kind != "user" or await self._gateway.signin.is_live(token)
 
         stream = EventStream(lambda: self._gateway.feed.leave(watcher), limit_bytes=_FEED_BYTES)
         watcher = Watcher(
-            principal=who,
+            principal=caller.principal,
             send=lambda kind, row: stream.send(render_event(write_json(_shown(row)), kind)),
             end=stream.end,
             is_welcome=is_welcome,

@@ -12,7 +12,7 @@ from gateway.api.signin import SignInEdge
 from gateway.api.static import StaticEdge, manual_page
 from gateway.app import Gateway
 from gateway.domain.paging import Page
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller
 from gateway.errors import InvalidRequest
 from gateway.guardrails.contract import Call, Route
 from gateway.guardrails.every import CONTRACTS
@@ -25,9 +25,9 @@ from gateway.operations.operation import Door, Operation
 from gateway.responses import envelope_response, json_response
 from gateway.schema import encode
 
-Handler = Callable[[Request, Principal, RequestContext], Awaitable[Response]]
+Handler = Callable[[Request, Caller], Awaitable[Response]]
 """Answers a request of an admitted caller. Adds only headers of its own; a GatewayError passes through."""
-Edge = Callable[[Request, Principal, RequestContext, Any], Awaitable[Response]]
+Edge = Callable[[Request, Caller, Any], Awaitable[Response]]
 """Answers the same from the request and the record that the operation takes."""
 _CALL_ID = re.compile("[0-9a-f-]{8,64}")  # such as a UUID; any other text might be a secret
 
@@ -106,17 +106,17 @@ def _edges(gateway: Gateway) -> Mapping[str, Edge]:
 def _guardrail(gateway: Gateway, offload: ThreadOffload, contract: Route) -> Edge:
     """Return what answers one contract. Whatever fails is an error of the API, and never a decision."""
 
-    async def judge(request: Request, who: Principal, context: RequestContext, command: None) -> Response:
+    async def judge(request: Request, caller: Caller, command: None) -> Response:
         is_large = len(request.body) > LARGE_BYTES
         body = await offload.run(read_body, request) if is_large else read_body(request)
         if not isinstance(body, dict):
             raise InvalidRequest("The body must be a JSON object.")
-        call = Call(body, request.headers, context.request_id)
+        call = Call(body, request.headers, caller.context.request_id)
         call_id = body.get(contract.call_id)
         kept = call_id if isinstance(call_id, str) and _CALL_ID.fullmatch(call_id) else None
         judged = []
         for asked in await offload.run(contract.read, call) if is_large else contract.read(call):
-            one = await gateway.guardrails.judge(who, contract.name, asked, context, call_id=kept)
+            one = await gateway.guardrails.judge(caller, contract.name, asked, call_id=kept)
             gateway.metrics.count("gateway_scans_total", source=contract.name, verdict=str(one.result.verdict))
             judged.append(one)
         return json_response(contract.write(call, judged))
@@ -130,7 +130,7 @@ def _on_edge(gateway: Gateway, operation: Operation, edge: Edge) -> Handler:
     OpenAI clients add query parameters of their own, so the gateway does not check the query of these operations.
     """
     take = (lambda request: None) if operation.is_openai else record_reader(operation, gateway.clock.now_at)
-    return lambda request, who, context: edge(request, who, context, take(request))
+    return lambda request, caller: edge(request, caller, take(request))
 
 
 def _calling(gateway: Gateway, operation: Operation) -> Handler:
@@ -143,14 +143,14 @@ def _calling(gateway: Gateway, operation: Operation) -> Handler:
     status = operation.status
     offload = ThreadOffload(wait_seconds=gateway.settings.max_wait_seconds)
 
-    async def handle(request: Request, who: Principal, context: RequestContext) -> Response:
+    async def handle(request: Request, caller: Caller) -> Response:
         if len(request.body) > LARGE_BYTES:
             command = await offload.run(take, request)
         else:
             command = take(request)
-        value = await call(gateway, who, command, context)
+        value = await call(gateway, caller, command)
         page = cast("Page[object]", value) if operation.is_list else None
         data = write(value) if page is None else [write(item) for item in page.items]
-        return envelope_response(data, page, request_id=context.request_id, now_at=clock.now_at(), status=status)
+        return envelope_response(data, page, request_id=caller.context.request_id, now_at=clock.now_at(), status=status)
 
     return handle

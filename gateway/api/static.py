@@ -12,7 +12,7 @@ from functools import cache
 
 from gateway import bundle
 from gateway.domain import manual, markdown
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller
 from gateway.http.messages import HttpError, Request, Response
 from gateway.responses import Headers
 
@@ -67,11 +67,11 @@ class StaticEdge:
         raw[PAGE] = raw[PAGE].replace(VERSION_MARK, self._version.encode())
         self._files = {name: (_headers(name, data), data) for name, data in raw.items()}
 
-    async def page(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
+    async def page(self, request: Request, caller: Caller, command: None) -> Response:
         """Return the page, or 304 to a browser that has it."""
         return _fresh(request, *self._files[PAGE])
 
-    async def file(self, request: Request, who: Principal, context: RequestContext, command: None) -> Response:
+    async def file(self, request: Request, caller: Caller, command: None) -> Response:
         """Return a file of this version.
 
         Raises:
@@ -100,7 +100,7 @@ def _fresh(request: Request, headers: Headers, data: bytes) -> Response:
     return Response(200, headers, data)
 
 
-async def manual_page(request: Request, who: Principal, context: RequestContext, command: None) -> Response:
+async def manual_page(request: Request, caller: Caller, command: None) -> Response:
     """Return a page, the list of pages, or the style of both.
 
     Raises:

@@ -16,7 +16,7 @@ from gateway import compose, settings, strict_json
 from gateway.app import Gateway, Lasting
 from gateway.bundle import NativeReport
 from gateway.clock import Clock
-from gateway.domain.principals import RequestContext
+from gateway.domain.principals import Caller, RequestContext, local
 from gateway.log import Log
 from gateway.settings import Settings
 from gateway.shield import Shield
@@ -144,7 +144,7 @@ def end_process_after(seconds: float, log: Log) -> None:
     def end() -> None:
         log.error(
             "end_forced",
-            reason="the disk did not answer in time: what was answered is as safe as after a kill, no more",
+            reason="the disk did not answer in time: answered requests are only as safe as after a kill",
         )
         os._exit(FAILED)  # an orderly end would wait for the threads
 
@@ -153,9 +153,9 @@ def end_process_after(seconds: float, log: Log) -> None:
     timer.start()
 
 
-def context(gateway: Gateway) -> RequestContext:
-    """Return the context of a command typed on this host."""
-    return RequestContext(request_id=gateway.ids.new("req"), user_agent="cli")
+def caller(gateway: Gateway) -> Caller:
+    """Return who types a command on this host."""
+    return Caller(local("cli"), RequestContext(request_id=gateway.ids.new("req"), user_agent="cli"))
 
 
 def shown(text: str, limit: int = 80) -> str:

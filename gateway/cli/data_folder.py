@@ -18,8 +18,8 @@ from gateway.cli.command import (
     OK,
     Console,
     argument,
+    caller,
     command,
-    context,
     load_settings,
     make_log,
     past_time,
@@ -56,7 +56,7 @@ def _backup(options: argparse.Namespace, console: Console) -> int:
         raise SetupError(f"there is no database in {config.data_dir}, so there is nothing to back up")
 
     async def work(gateway: Gateway) -> int:
-        made = await backups.back_up(gateway, local("cli"), options.file, context(gateway), log=gateway.log)
+        made = await backups.back_up(gateway, caller(gateway), options.file, log=gateway.log)
         if options.json:
             written = {"file": made.path, "bytes": made.file_bytes, "sha256": made.sha256}
             about = {name: getattr(made.about, name) for name in ("version", "schema", "seq", "hash")}
@@ -76,7 +76,7 @@ def _backup(options: argparse.Namespace, console: Console) -> int:
     "Replace the database with a backup, with the gateway stopped.",
     "/var/backups/gateway-2026-01-31.backup --force",
     argument("file", metavar="FILE", help="backup, or a copy of the database made before an upgrade"),
-    argument("--force", action="store_true", help="replace a database that is there; it is kept beside"),
+    argument("--force", action="store_true", help="replace an existing database, which is kept beside it"),
     argument(
         "--revoke-newer", action="store_true", help="keep keys and users as they are now where the backup differs"
     ),
@@ -106,7 +106,7 @@ def _restore(options: argparse.Namespace, console: Console) -> None:
         return
     console.print(f"restored to {done.path}: {done.events} audit events, the chain is whole")
     if done.aside:
-        console.note(f"the database that was there is kept as {done.aside}")
+        console.note(f"the previous database is kept as {done.aside}")
     _print_revivals(done.revivals, config.data_dir, console)
 
 
@@ -159,7 +159,7 @@ def _print_revivals(revivals: Revivals, data_dir: str, console: Console) -> None
     differ = ", ".join(f"{name} {count}" for name, count in revivals.rules.items() if count)
     console.note(
         "access list, policies, providers and detectors are those of the backup"
-        + (f"; of these differ: {differ}" * bool(differ))
+        + (f"; these differ: {differ}" * bool(differ))
     )
     if not revivals.is_known:
         console.note(

@@ -10,19 +10,9 @@ from typing import TextIO
 
 from gateway import compose
 from gateway.app import Gateway
-from gateway.cli.command import (
-    FOUND,
-    OK,
-    Console,
-    argument,
-    command,
-    context,
-    load_settings,
-    past_time,
-    with_gateway,
-)
+from gateway.cli.command import FOUND, OK, Console, argument, caller, command, load_settings, past_time, with_gateway
 from gateway.domain.audit import AuditFilter
-from gateway.domain.principals import local, read_request_id
+from gateway.domain.principals import read_request_id
 from gateway.domain.reports import ReportFormat, ReportType
 from gateway.errors import InvalidRequest, SetupError
 from gateway.schema import encode
@@ -99,7 +89,7 @@ def _audit_export(options: argparse.Namespace, console: Console) -> None:
 
     async def work(gateway: Gateway) -> None:
         form = ExportFormat(options.format)
-        pieces = await export(gateway.store, gateway.audit, local("cli"), wanted, form, context(gateway))
+        pieces = await export(gateway.store, gateway.audit, caller(gateway), wanted, form)
         with _output(options, console) as out:
             async for piece in pieces:
                 out.write(piece.decode())
@@ -133,7 +123,7 @@ def _report(options: argparse.Namespace, console: Console) -> None:
 
     async def work(gateway: Gateway) -> None:
         progress = draw if console.err.isatty() else None
-        made = await gateway.reports.make(local("cli"), wanted, context(gateway), progress=progress)
+        made = await gateway.reports.make(caller(gateway), wanted, progress=progress)
         with _output(options, console, f"{made.report.id}: {made.report.document_bytes} bytes ") as out:
             out.write(made.document)
 
@@ -153,7 +143,7 @@ def _evidence(options: argparse.Namespace, console: Console) -> None:
 
     async def work(gateway: Gateway) -> None:
         form = ReportFormat(options.format)
-        document = await gateway.evidence.write(local("cli"), options.id, form, context(gateway))
+        document = await gateway.evidence.write(caller(gateway), options.id, form)
         with _output(options, console) as out:
             out.write(document)
 

@@ -41,7 +41,7 @@ def _print_options(view: View, values: Values, options: argparse.Namespace, cons
         if lets:
             told += (
                 f" In {lets['days']} days: {lets['lowered']} others would have passed, {lets['unblocked']} of them "
-                f"blocked, {lets['confirmed']} confirmed attacks; not known of {lets['unknown']}."
+                f"blocked, {lets['confirmed']} confirmed attacks; unknown for {lets['unknown']}."
             )
         if suite:
             told += f" Suite: {suite['lost']} of {suite['found']} attacks would pass."
@@ -123,14 +123,14 @@ _RESOLVED, _MARKED = commands_of(
 
 def _resolve(options: argparse.Namespace, console: Console) -> int | None:
     if not options.harmless and (options.exception or options.until):
-        raise InvalidRequest("--exception and --until go with --harmless.", param="--harmless")
+        raise InvalidRequest("--exception and --until need --harmless.", param="--harmless")
     return (_MARKED if options.harmless else _RESOLVED).run(options, console)
 
 
 _RESOLVE = Command(
     "alerts resolve",
     "Resolve an alert; with --harmless, close what a harmless request raised and make an exception.",
-    "req_01J0000000000000000000000 --harmless --exception key --note 'A test of ours.'",
+    "req_01J0000000000000000000000 --harmless --exception key --note 'Our own test.'",
     (*_MARKED.arguments, argument("--harmless", action="store_true", help="the request was harmless")),
     _resolve,
 )
@@ -210,9 +210,7 @@ _ACCEPTANCES = commands_of(
         prints="id",
         needs_rules=True,
     ),
-    Row(
-        "approve", "Put a proposed risk acceptance in force.", "ra_01J…", note="{id} ({rule}) is in force until {until}"
-    ),
+    Row("approve", "Approve a proposed risk acceptance.", "ra_01J…", note="{id} ({rule}) is in force until {until}"),
     Row("revoke", "Revoke a risk acceptance, or decline a proposal.", "ra_01J…", note="{id} ({rule}) is {status}"),
 )
 

@@ -48,7 +48,7 @@ def import_rules(document: Mapping[str, Any], *, taken: Collection[str] = ()) ->
     if "allowlist" in document or "allowlists" in document:
         done.notes.append("the allowlist of the whole file is not imported")
     if "extend" in document:
-        done.notes.append("what the file extends is not imported")
+        done.notes.append("the configuration that the file extends is not imported")
     for place, entry in enumerate(entries):
         name = _id_of(entry.get("id"))
         try:
@@ -74,10 +74,10 @@ def _rule(entry: Mapping[str, Any], name: str, notes: list[str]) -> dict[str, An
     if not isinstance(regex, str) or not regex:
         raise PatternError("has no regex")
     if "path" in entry:
-        raise PatternError("is for files by their path")
+        raise PatternError("applies to files by their path")
     secret = entry.get("secretGroup") or None
     if secret is not None and (not isinstance(secret, int) or isinstance(secret, bool) or secret < 0):
-        raise PatternError("secretGroup is no number of a group")
+        raise PatternError("secretGroup is not the number of a group")
     told = translate(regex, secret=secret, not_at_secret=_allowed(entry, name, notes))
     rule: dict[str, Any] = {
         "id": name,
@@ -104,7 +104,7 @@ def _proved(rule: dict[str, Any], keywords: list[str], told: Translated, notes: 
     """Return the rule with examples that hold, once the loader took it.
 
     Raises:
-        PatternError: the loader refuses it, or no text was found that it matches.
+        PatternError: the loader refuses it, or found no text that it matches.
     """
     name = rule["id"]
     try:
@@ -115,14 +115,14 @@ def _proved(rule: dict[str, Any], keywords: list[str], told: Translated, notes: 
         words = dict.fromkeys(form for word in keywords for form in (word, word.lower(), word.upper(), word.title()))
         rule = rule | {"literals": [word for word in words if len(word) >= 2]}
         shield = _alone(rule)
-        notes.append(f"{name}: a keyword must stand in the match or at most 64 characters before it")
+        notes.append(f"{name}: a keyword must be in the match or at most 64 characters before it")
     for text in _candidates(told.pattern, keywords, name):
         if any(one.rule == name for one in shield.scan(text, Direction.OUTBOUND).detections):
             break
     else:
-        raise PatternError("no text was found that it matches")
+        raise PatternError("found no text that it matches")
     if told.bound is not None:
-        notes.append(f"{name}: what repeats without end is bounded to {told.bound} times")
+        notes.append(f"{name}: unbounded repeats are limited to {told.bound} times")
     return rule | {"match": [text], "pass": [_negative(shield, name, text)]}
 
 

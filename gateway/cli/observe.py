@@ -62,7 +62,7 @@ _TRAFFIC = commands_of(
 )
 
 _WORDS = (
-    *(Flag("owner", "who answers for it"), Flag("role", "what it does"), Flag("model", "model that it uses")),
+    *(Flag("owner", "who is responsible for it"), Flag("role", "what it does"), Flag("model", "model that it uses")),
     *(Flag("tools", "comma-separated"), Flag("tags", "comma-separated")),
 )
 _AGENTS = commands_of(
@@ -117,7 +117,7 @@ _SETTINGS = commands_of(
         "--retention-audit-days 730",
         flags=(
             *(Flag(f"retention_{what}_days") for what in ("traffic", "alerts", "audit")),
-            Flag("reset", "settings that return to what the operator started with, comma-separated"),
+            Flag("reset", "settings to set back to their values at startup, comma-separated"),
         ),
         columns=_COLUMNS,
     ),
@@ -149,7 +149,7 @@ _OUTPUTS = commands_of(
         "add",
         "Add an output; it begins with the next event.",
         "--name siem --kind webhook --target https://siem.example.com/events",
-        flags=(Flag("name", "what it is called"), Flag("kind"), Flag("target"), *_OUTPUT_FIELDS),
+        flags=(Flag("name", "its name"), Flag("kind"), Flag("target"), *_OUTPUT_FIELDS),
         before=_READ_SECRET,
         note="{id} ({name}) gets the next events",
         after=_print_output,

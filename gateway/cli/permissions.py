@@ -98,7 +98,7 @@ _USERS = commands_of(
         "create",
         "Create a user; a generated password is printed once, as the only output on stdout.",
         "--username alice --role operator",
-        flags=(Flag("username", "what the user signs in with"), Flag("role"), _FROM_STDIN),
+        flags=(Flag("username", "name to sign in with"), Flag("role"), _FROM_STDIN),
         before=_password,
         note="{id} ({username}, {role}) created",
         after=_print_password,
@@ -144,7 +144,7 @@ _ACCESS = commands_of(
         flags=(
             Flag("list", "allow or deny", read=str.lower),
             Flag("type", f"one of {', '.join(EntryType)}", read=str.upper),
-            Flag("value", "address, network, key, domain, or a name that may hold * and ?"),
+            Flag("value", "address, network, key, domain, or a name that may contain * and ?"),
             Flag("scope", "id or prefix of the one key it applies to", metavar="KEY"),
             Flag("reason", "why, for later readers of the list"),
             *(_EXPIRES, _FORCE),
@@ -175,7 +175,7 @@ _POLICY_FIELDS = (
     ),
     Flag("unscannable", "allow, review or block parts that cannot be read"),
     Flag("outbound", "block or redact replies"),
-    Flag("capture", "keep none of the texts, redacted ones, or full ones"),
+    Flag("capture", "which texts to store: none, redacted or full"),
     Flag("capture_days", f"how long texts are kept, 1 to {MAX_CAPTURE_DAYS} (7)"),
 )
 _POLICIES = commands_of(
@@ -195,7 +195,7 @@ _POLICIES = commands_of(
         "create",
         "Create a policy for keys: mode, thresholds and weights.",
         "--name lab --mode observe --category pii=redact",
-        flags=(Flag("name", "what the policy is called"), *_POLICY_FIELDS),
+        flags=(Flag("name", "name of the policy"), *_POLICY_FIELDS),
         note="{name} is a policy; give it to a key with `keys create --policy` or the API:",
         prints="id",
     ),

@@ -53,7 +53,7 @@ def translate(source: str, *, secret: int | None = None, not_at_secret: Iterable
     except PatternError:
         raise
     except (re.error, OverflowError, RecursionError, ValueError) as error:
-        raise PatternError(f"not a regex that can be written otherwise: {error}") from error
+        raise PatternError(f"not a regex that Python can express: {error}") from error
     raise PatternError(f"may match more than {LONGEST_MATCH_CHARS} characters")
 
 
@@ -112,7 +112,7 @@ def _spelled(source: str) -> str:
     for part in _PART.finditer(source):
         if part["posix"]:
             if part["negated"] or part["class"] not in _POSIX or not in_class:
-                raise PatternError(f"holds the class {part['posix']}")
+                raise PatternError(f"contains the class {part['posix']}")
             parts.append(_POSIX[part["class"]])
         elif part["wide"]:
             parts.append(re.escape(chr(int(part["code"], 16))))

@@ -14,10 +14,9 @@ from functools import partial
 from typing import Any, cast
 
 from gateway.app import Gateway
-from gateway.cli.command import FOUND, OK, Command, Console, context, shown, table, with_gateway
+from gateway.cli.command import FOUND, OK, Command, Console, caller, shown, table, with_gateway
 from gateway.clock import Clock
 from gateway.domain.paging import Page
-from gateway.domain.principals import local
 from gateway.errors import InvalidJson, InvalidRequest
 from gateway.operations.operation import Operation
 from gateway.schema import decode, encode, json_schema
@@ -172,9 +171,8 @@ def _run(row: Row, operation: Operation, options: argparse.Namespace, console: C
     call, write = operation.call, cast("Callable[[object], View]", operation.write or encode)
 
     async def work(gateway: Gateway) -> int:
-        who, about = local("cli"), context(gateway)
         with _naming(row.flags):
-            given = await call(gateway, who, command, about)
+            given = await call(gateway, caller(gateway), command)
         if not isinstance(given, Page):
             view = write(given)
             _print_one(row, view, values, options, console)
@@ -183,7 +181,7 @@ def _run(row: Row, operation: Operation, options: argparse.Namespace, console: C
         is_whole = not any(flag.field == "limit" for flag in row.flags)
         while is_whole and given.next is not None:
             more = _record(operation, values | {"cursor": given.next})
-            given = cast("Page[object]", await call(gateway, who, more, about))
+            given = cast("Page[object]", await call(gateway, caller(gateway), more))
             items += given.items
         _print_list(row, [write(item) for item in items], options, console)
         return OK

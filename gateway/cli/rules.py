@@ -13,8 +13,8 @@ from gateway.cli.command import (
     OK,
     Console,
     argument,
+    caller,
     command,
-    context,
     load_settings,
     shield_in_use,
     shown,
@@ -23,7 +23,6 @@ from gateway.cli.command import (
 )
 from gateway.cli.gitleaks import import_rules
 from gateway.clock import Clock
-from gateway.domain.principals import local
 from gateway.errors import SetupError
 from gateway.schema import encode
 from gateway.services.shield_tests import RunShieldTests
@@ -117,7 +116,7 @@ def _shield(options: argparse.Namespace, settings: Settings) -> Shield:
 async def _run_recorded(gateway: Gateway) -> SuiteReport:
     """Run the suite over the rules in use, and record the run as the API does."""
     wanted = RunShieldTests(include_known_gaps=True)
-    return (await gateway.shield_tests.run(local("cli"), wanted, context(gateway))).report
+    return (await gateway.shield_tests.run(caller(gateway), wanted)).report
 
 
 def _outcome(scanner: Shield, examples: ExampleReport, suite: SuiteReport | None, ran_at: int) -> Outcome:
@@ -188,7 +187,7 @@ def _read_runs(path: Path, *, is_named: bool) -> dict[str, Any]:
         return {}
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         if is_named:
-            raise SetupError(f"{shown(str(path))} holds no results of rules test") from error
+            raise SetupError(f"{shown(str(path))} contains no results of `rules test`") from error
         return {}
 
 
@@ -206,7 +205,7 @@ def _write_runs(path: Path, runs: list[tuple[str, Any]], *, is_named: bool) -> N
 
 @command(
     "rules import",
-    "Turn a gitleaks configuration into a rule file. Exit 1 if some rule had to be left out.",
+    "Turn a gitleaks configuration into a rule file. Exit 1 if it left out a rule.",
     "gitleaks.toml --merge rules.json --output my.json",
     argument("file", metavar="FILE", help="gitleaks configuration (TOML)"),
     argument("--output", metavar="FILE", help="where the rules are written; standard output if left out"),

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from gateway.app import Gateway, Lasting
-from gateway.cli.command import Console, argument, command, context, shown, with_gateway
+from gateway.cli.command import Console, argument, caller, command, shown, with_gateway
 from gateway.cli.resource import Row, commands_of
 from gateway.domain.local_rules import LocalRule
-from gateway.domain.principals import local
 from gateway.errors import Conflict, InvalidRequest, SetupError
 from gateway.operations.shield import OPERATIONS
 from gateway.services.local_rules import ChangedRule, NewRule, RemoveRule
@@ -30,15 +29,15 @@ def _add(options: argparse.Namespace, console: Console) -> None:
     rules = _read(options.file, console)
 
     async def work(gateway: Gateway) -> None:
-        service, who, about = gateway.local_rules, local("cli"), context(gateway)
+        service, who = gateway.local_rules, caller(gateway)
         there = {one.id for one in await service.list()}
         for rule in rules:
             name = str(rule.get("id"))
             try:
                 if options.replace and name in there:
-                    stored = await service.change(who, name, ChangedRule(rule=rule, reason=options.reason), about)
+                    stored = await service.change(who, name, ChangedRule(rule=rule, reason=options.reason))
                 else:
-                    stored = await service.create(who, NewRule(rule=rule, reason=options.reason), about)
+                    stored = await service.create(who, NewRule(rule=rule, reason=options.reason))
             except (InvalidRequest, Conflict) as error:
                 raise SetupError(f"{shown(name)}: {error.message}") from error
             console.note(f"stored {stored.id}, version {stored.version}")
@@ -48,7 +47,7 @@ def _add(options: argparse.Namespace, console: Console) -> None:
 
 @command(
     "rules remove",
-    "Remove a rule of your own. Works while a stored rule stops the start.",
+    "Remove a rule of your own. Works even if a stored rule stops the start.",
     "local:code-names --reason 'too noisy'",
     argument("id", help=_SUBJECT),
     _REASON,
@@ -56,7 +55,7 @@ def _add(options: argparse.Namespace, console: Console) -> None:
 def _remove(options: argparse.Namespace, console: Console) -> None:
     async def work(lasting: Lasting) -> LocalRule:
         wanted = RemoveRule(id=options.id, reason=options.reason)
-        return await lasting.local_rules.remove(local("cli"), wanted, context(lasting))  # type: ignore[arg-type]
+        return await lasting.local_rules.remove(caller(lasting), wanted)  # type: ignore[arg-type]
 
     console.note(f"removed {with_gateway(options, work, needs_rules=False).id}")
 
@@ -84,7 +83,7 @@ def _read(path: str, console: Console) -> list[dict[str, Any]]:
     document = read_json(raw)
     rules = document.get("rules", [document]) if isinstance(document, dict) else None
     if not isinstance(rules, list) or not rules or not all(isinstance(rule, dict) for rule in rules):
-        raise SetupError(f"{shown(path)} holds no rule: write one rule as a JSON object, or a rule file.")
+        raise SetupError(f"{shown(path)} contains no rule: write one rule as a JSON object, or a rule file.")
     return rules
 
 

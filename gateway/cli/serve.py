@@ -89,7 +89,7 @@ def _print_settings(config: Settings, console: Console) -> None:
     "Run the HTTP server: shield, chat proxy, API.",
     "--port 5001 --upstream-url https://llm.internal/v1",
     _declare_settings,
-    argument("--show-settings", action="store_true", help="print every setting and its source, and end"),
+    argument("--show-settings", action="store_true", help="print every setting and its source, and exit"),
 )
 def _serve(options: argparse.Namespace, console: Console) -> int:
     # Nothing can handle it yet, and its default action ends the program. The archive's launcher has blocked it already.
@@ -133,12 +133,12 @@ def open_mcp_listener(config: Settings, given: int | None = None) -> socket.sock
     """
     if not config.mcp_enabled:
         if given is not None:
-            raise SetupError("a socket for MCP was given and MCP_ENABLED is off: set it, or take the socket away")
+            raise SetupError("there is a socket for MCP, but MCP_ENABLED is off: set it, or remove the socket")
         return None
     key = config.mcp_api_key or ""
     if re.fullmatch(f"[!-~]{{{MCP_KEY_CHARS},}}", key) is None:
         raise SetupError(
-            f"MCP_ENABLED needs MCP_API_KEY: at least {MCP_KEY_CHARS} letters, digits and signs without blanks, such "
+            f"MCP_ENABLED needs MCP_API_KEY: at least {MCP_KEY_CHARS} letters, digits and symbols without spaces, such "
             "as `openssl rand -hex 32` prints",
             param="mcp_api_key",
         )
@@ -201,7 +201,7 @@ def server_maker(config: Settings, log: Log) -> Callable[..., Server]:
         name = config.upstream_ca_file
         raise SetupError(f"upstream_ca_file {name} cannot be used: {error.strerror or error}") from error
     if not settings.is_loopback(config.host) and tls is None:
-        log.warning("no_tls", reason="keys and prompts cross the network in clear: set tls_cert and tls_key")
+        log.warning("no_tls", reason="keys and prompts cross the network unencrypted: set tls_cert and tls_key")
     return partial(
         Server,
         limits=Limits(drain_seconds=config.drain_seconds),

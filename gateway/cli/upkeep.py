@@ -21,8 +21,8 @@ from gateway.cli.command import (
     OK,
     Console,
     argument,
+    caller,
     command,
-    context,
     load_settings,
     make_log,
     shown,
@@ -32,7 +32,6 @@ from gateway.cli.command import (
 from gateway.clock import Clock
 from gateway.domain import manual, markdown
 from gateway.domain.posture import Check, CheckStatus, TrustAudit
-from gateway.domain.principals import local
 from gateway.domain.trust_audit_facts import RunningGateway
 from gateway.errors import GatewayError, SetupError
 from gateway.http.client import Client
@@ -46,7 +45,7 @@ from gateway.shield.detections import Severity
 
 PYTHON = "{}.{}.{}".format(*sys.version_info[:3])
 OTHER_BUILD = "use a file that was built with `build_zipapp.py --release`, which has all Pythons and platforms"
-FULL_RULES = "remove GATEWAY_RULES, or add your rules to a copy of the built-in rules.json"
+FULL_RULES = "remove GATEWAY_RULES, and name your own rules in GATEWAY_RULES_EXTRA, on top of the built-in ones"
 LEAST_FREE_BYTES = 256 * 1024 * 1024
 HEALTH_SECONDS, HEALTH_BYTES = 5.0, 65_536
 RELEASED_AT = 1_767_225_600_000  # 2026-01-01: a clock before this was never set
@@ -121,9 +120,9 @@ def _check_program(console: Console) -> list[Finding]:
 
 def _check_byte_code(tags: tuple[str, ...]) -> Finding:
     """Check whether the archive has the byte code of the running Python. tags: the Pythons that it has some for."""
-    if sys.implementation.cache_tag in tags:
-        return Finding("byte code", True, "from the archive")
     pythons = [re.sub(r"^cpython-(\d)(\d+)$", r"Python \1.\2", tag) for tag in tags]
+    if sys.implementation.cache_tag in tags:
+        return Finding("byte code", True, f"from the archive, which has it for {' and '.join(pythons)}")
     what = f"compiled at each start, which is slower: this file was built for {' and '.join(pythons) or 'no Python'}"
     run_it = f"run it with {' or '.join(pythons)}, or " if pythons else ""
     return Finding("byte code", False, what, run_it + OTHER_BUILD)
@@ -147,7 +146,7 @@ def _check_data_dir(config: Settings) -> Finding:
     while not os.path.isdir(folder) and os.path.dirname(folder) != folder:
         folder = os.path.dirname(folder)
     what = f"{config.data_dir}" + ("" if folder == config.data_dir else " (does not exist yet)")
-    fix = "give a folder this user may write with --data-dir or GATEWAY_DATA_DIR, or :memory:"
+    fix = "name a folder that this user can write to with --data-dir or GATEWAY_DATA_DIR, or :memory:"
     if not os.access(folder, os.W_OK | os.X_OK):
         return Finding("data folder", False, f"{what}: {folder} is not writable", fix)
     room = os.statvfs(folder)
@@ -273,7 +272,9 @@ def _verify(options: argparse.Namespace, console: Console) -> int:
                 if options.bytecode and is_whole:
                     problems = check_bytecode(archive)
     except BAD_ARCHIVE as error:
-        raise SetupError(f"{path} is no whole gateway archive ({type(error).__name__}): get a fresh copy") from error
+        raise SetupError(
+            f"{path} is not a complete gateway archive ({type(error).__name__}): get a fresh copy"
+        ) from error
     if options.json:
         console.print_json({"file": path, "sha256": digest, "members": len(hashes), "problems": problems})
         return FOUND if problems else OK
@@ -327,7 +328,7 @@ def _compiled(archive: ZipFile, source: str) -> bytes | None:
         "--min-severity",
         choices=[severity.value for severity in Severity],
         default=Severity.LOW.value,
-        help="check only this severity and graver ones (low: all)",
+        help="check only this severity and above (low: all)",
     ),
     has_json=True,
 )
@@ -335,7 +336,7 @@ def _trust_audit(options: argparse.Namespace, console: Console) -> int:
     least = _WORST_FIRST.index(Severity(options.min_severity))
 
     async def work(gateway: Gateway) -> int:
-        run = await gateway.trust_audits.run(local("cli"), context(gateway))
+        run = await gateway.trust_audits.run(caller(gateway))
         wanted = [check for check in run.checks if _WORST_FIRST.index(check.severity) <= least]
         if options.json:
             console.print_json(encode(run) | {"checks": [encode(check) for check in wanted]})
@@ -354,7 +355,7 @@ def _print_run(run: TrustAudit, wanted: list[Check], console: Console) -> None:
             console.print(f"      {check.id}: {check.why}")
             console.print(f"      fix: {check.fix}  [{', '.join(check.refs)}]")
     if run.settings_of == THIS_SHELL:
-        console.print("settings of this shell, because no gateway runs on this data folder; the run is not kept")
+        console.print("settings of this shell, because no gateway runs on this data folder; the run is not stored")
     else:
         console.print(f"settings of the running gateway {run.settings_of}")
     score = "unknown" if run.score is None else f"{run.score} of 100"

@@ -90,7 +90,7 @@ _PROVIDERS = commands_of(
         "add",
         "Add a provider of models; a running gateway uses it for the next prompt.",
         "--name lab --base-url https://lab.example/v1 --api-key env:GATEWAY_PROVIDER_LAB",
-        flags=(Flag("name", "what it is called"), Flag("type"), *_PROVIDER_FIELDS),
+        flags=(Flag("name", "its name"), Flag("type"), *_PROVIDER_FIELDS),
         note="{name} answers from the next prompt on:",
         prints="id",
         has_json=True,
@@ -148,7 +148,7 @@ _BUDGETS = commands_of(
         "Limit what is spent in a period.",
         "--limit 25 --window day --scope model --scope-value 'gpt-4o*'",
         flags=(
-            Flag("limit", "most that is spent in a period, in the unit"),
+            Flag("limit", "limit for each period, in the unit"),
             *(Flag("unit"), Flag("scope")),
             Flag("scope_value", "which key, agent, model (a glob) or provider", metavar="VALUE"),
             Flag("window", "hour, day (default), week or month, of the UTC calendar"),
@@ -160,7 +160,7 @@ _BUDGETS = commands_of(
     ),
     Row(
         "update",
-        "Change a budget; what was spent stays spent.",
+        "Change a budget; what was spent still counts.",
         "bud_01J… --limit 40",
         flags=(
             Flag("limit", "new limit, in the unit"),
@@ -189,7 +189,7 @@ _RAISE, _END = commands_of(
     Row("override", "End an override.", "", operation="budgets.override.end", after=_print_limit),
 )
 
-_END_FLAG = argument("--end", action="store_true", help="end the override now: the usual limit holds again")
+_END_FLAG = argument("--end", action="store_true", help="end the override now: the usual limit applies again")
 
 _NO_TEXT = {"name", "api_key", "labels", "send_masked", "allow_private", "enabled", "version"}
 _DETECTOR_FIELDS = (

@@ -260,5 +260,5 @@ async def keep_reporting(child: Child) -> None:
 async def stop_when_alone(child: Child, stop: Callable[[], None], log: Log) -> None:
     """Stop when the supervisor is gone: nothing else would stop this worker, and the port would stay taken."""
     await anyio.wait_readable(child.life)
-    log.error("supervisor_gone", reason="this worker finishes what is in flight and ends")
+    log.error("supervisor_gone", reason="this worker finishes requests in flight and exits")
     stop()

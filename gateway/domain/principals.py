@@ -1,4 +1,4 @@
-"""Principals, the scopes of keys, the permissions of roles, and the origin of a request."""
+"""Principals, the scopes of keys, the permissions of roles, and the callers of requests."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -164,3 +164,11 @@ class RequestContext:
     user_agent: str | None = None
     traceparent: str | None = None
     agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who makes a request, and where it comes from."""
+
+    principal: Principal
+    context: RequestContext

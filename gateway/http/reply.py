@@ -4,11 +4,12 @@ A reply about whose length two readers could disagree, or that ends early, is no
 """
 
 import re
+import sys
 import zlib
 
 import h11
 
-from gateway.http.chunked import ChunkError, ChunkReader
+from gateway.http.body import BodyReader, ChunkError
 from gateway.http.head import check_lines
 from gateway.http.messages import BadReply, HttpError, Reply, ReplyTooLarge
 
@@ -37,8 +38,8 @@ class ReplyReader:
         self._max_reply_bytes = max_reply_bytes
         self._unread = b""
         self._interim_count = 0
-        self._body_bytes: int | None = None  # None when chunked or until the connection ends
-        self._chunks: ChunkReader | None = None
+        self._body: BodyReader | None = None  # once the head was read
+        self._ends_with_connection = False
         self._is_last = False
         self._content_coding = ""
         self._pieces: list[bytes] = []
@@ -71,7 +72,7 @@ class ReplyReader:
         Raises:
             BadReply: the reply was not complete.
         """
-        if not is_orderly or self.head is None or self._chunks is not None or self._body_bytes is not None:
+        if not is_orderly or not self._ends_with_connection:
             raise BadReply("the reply ended early")
         self.is_finished = True
 
@@ -124,39 +125,35 @@ class ReplyReader:
             if status == 101 or self._interim_count > _INTERIM_REPLIES:
                 raise BadReply("the upstream switched protocols or sent too many interim replies")
             return
-        if self._method == "HEAD" or status in (204, 304):
-            self._body_bytes = 0
-        else:
+        has_body = self._method != "HEAD" and status not in (204, 304)
+        if has_body:
             self._content_coding = singles.get(b"content-encoding", b"").decode("latin-1").lower()
-            if coding is not None:
-                self._chunks = ChunkReader(line_bytes=_CHUNK_LINE_BYTES, trailer_bytes=_HEAD_BYTES)
-            elif length is not None:
-                self._body_bytes = int(length)
-        if self._body_bytes is not None and self._body_bytes > self._max_reply_bytes:
+        body_bytes = int(length or 0) if has_body else 0
+        if body_bytes > self._max_reply_bytes:
             raise ReplyTooLarge(_OVER_LIMIT)
+        self._ends_with_connection = has_body and coding is None and length is None
+        is_chunked = has_body and coding is not None
+        most_bytes = sys.maxsize if self._ends_with_connection else body_bytes
+        self._body = BodyReader(
+            None if is_chunked else most_bytes, line_bytes=_CHUNK_LINE_BYTES, trailer_bytes=_HEAD_BYTES
+        )
         headers = tuple((name.decode("ascii"), value.decode("latin-1")) for name, value in event.headers)
         options = [word.strip() for name, value in headers if name == "connection" for word in value.lower().split(",")]
         self._is_last = is_http10 or "close" in options
         self.head = Reply(status, headers, b"")
 
     def _take_body(self, data: bytes) -> None:
-        rest = b""
-        if self._chunks is not None:
-            try:
-                data = self._chunks.feed(data)
-            except ChunkError as error:
-                raise BadReply(str(error)) from error
-            self.is_finished, rest = self._chunks.is_finished, self._chunks.rest
-        elif self._body_bytes is not None:
-            missing_bytes = self._body_bytes - self._size_bytes
-            data, rest = data[:missing_bytes], data[missing_bytes:]
-            self.is_finished = len(data) == missing_bytes
-        self._size_bytes += len(data)
+        assert self._body is not None
+        try:
+            self._pieces.append(self._body.feed(data))
+        except ChunkError as error:
+            raise BadReply(str(error)) from error
+        self._size_bytes += len(self._pieces[-1])
         if self._size_bytes > self._max_reply_bytes:
             raise ReplyTooLarge(_OVER_LIMIT)
-        self._pieces.append(data)
+        self.is_finished = self._body.is_finished
         # Bytes that nobody asked for: what follows on this connection cannot be trusted.
-        self.is_reusable = self.is_finished and not self._is_last and not rest
+        self.is_reusable = self.is_finished and not self._is_last and not self._body.rest
 
 
 def _decode(body: bytes, coding: str, max_bytes: int) -> bytes:

@@ -24,7 +24,7 @@ class ManageAccess:
     ] = "list"
     list_type: Annotated[ListName | None, "allow or deny."] = None
     entry_type: Annotated[EntryType | None, "What the value is compared with."] = None
-    value: Annotated[str | None, "An address, network, key, domain, or a name that may hold * and ?."] = None
+    value: Annotated[str | None, "An address, network, key, domain, or a name that may contain * and ?."] = None
     id: Annotated[str | None, "The entry to remove, acl_ and so on."] = None
     reason: Annotated[str | None, "Why, for later readers of the list."] = None
     expires_at: Annotated[Expiry | None, "When it expires, such as 12h or RFC 3339; never if left out."] = None

@@ -26,7 +26,7 @@ async def _run_tests(call: ToolCall, command: RunShieldTests) -> ToolOutput:
         await call.progress.tell(done, total, f"{done} of {total} texts scanned")
 
     await call.gateway.running.check_rules()
-    run = await call.gateway.shield_tests.run(call.principal, command, call.context, report_progress)
+    run = await call.gateway.shield_tests.run(call.caller, command, report_progress)
     report = replace(run.report, unexercised=run.report.unexercised[:_MOST_LISTED])
     return ToolOutput(_tests_text(run), encode(replace(run, report=report)))
 
@@ -91,7 +91,7 @@ async def _run_audit(call: ToolCall, command: RunTrustAudit) -> ToolOutput:
     if command.category is not None and command.category not in categories:
         raise InvalidRequest(f"category must be one of {', '.join(categories)}.", param="category")
     await call.progress.tell(0, len(CHECKS), "looking at the host, the keys and the settings")
-    run = await call.gateway.trust_audits.run(call.principal, call.context)
+    run = await call.gateway.trust_audits.run(call.caller)
     await call.progress.tell(len(run.checks), len(run.checks), "every check has been made")
     checks = tuple(check for check in run.checks if _is_wanted(check, command))
     return ToolOutput(_audit_text(run, checks), encode(replace(run, checks=checks)))
@@ -170,7 +170,7 @@ async def _generate(call: ToolCall, command: GenerateReport) -> ToolOutput:
     async def report(done: int, total: int) -> None:
         await call.progress.tell(done, total, f"{done} of {total} sections made")
 
-    made = await call.gateway.reports.make(call.principal, _wanted(command), call.context, progress=report)
+    made = await call.gateway.reports.make(call.caller, _wanted(command), progress=report)
     document, is_cut = made.document[:MAX_DOCUMENT_CHARS], len(made.document) > MAX_DOCUMENT_CHARS
     note = f"\n\nCut here: the whole is kept as {made.report.id}." if is_cut else ""
     return ToolOutput(document + note, encode(ReportMade(made.report, document, is_cut)))

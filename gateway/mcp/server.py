@@ -15,7 +15,7 @@ import anyio
 from gateway import __version__
 from gateway.app import Gateway
 from gateway.auth.keyhash import without_keys
-from gateway.domain.principals import RequestContext, local
+from gateway.domain.principals import Caller, RequestContext, local
 from gateway.errors import GatewayError
 from gateway.mcp import jsonrpc
 from gateway.mcp.jsonrpc import Batch, Fault, Invalid, Message, Notification, Reply, Request, RequestId
@@ -182,7 +182,7 @@ class McpServer:
         context = context or RequestContext(request_id=gateway.ids.new("req"))
         context = replace(context, user_agent=context.user_agent or client, agent=client)
         progress = Progress(cast(RequestId, token) if is_token else None, notify)
-        call = ToolCall(gateway, local("mcp"), context, progress)
+        call = ToolCall(gateway, Caller(local("mcp"), context), progress)
         with anyio.CancelScope() as scope:
             self._running[request.id] = scope
             try:
@@ -199,7 +199,7 @@ class McpServer:
             is_named = error.param is None or error.param in error.message
             text = error.message if is_named else f"Argument {error.param}: {error.message}"
         except Exception as error:
-            request_id = call.context.request_id
+            request_id = call.caller.context.request_id
             call.gateway.log.error("mcp.tool_failed", error=error, tool=tool.name, request_id=request_id)
             text = f"Internal error. The log has the details under {request_id}."
         else:
@@ -249,8 +249,8 @@ async def _audit(
         f"mcp:{tool.name}:{stage}",
         source="mcp",
         outcome="failed" if stage == "failed" else "success",
-        principal=call.principal,
-        request=call.context,
+        principal=call.caller.principal,
+        request=call.caller.context,
         resource_type="tool",
         resource_id=tool.name,
         reason=reason,

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from gateway.app import Gateway
 from gateway.codecs import Now
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller
 from gateway.errors import InvalidRequest
 from gateway.mcp.jsonrpc import RequestId
 from gateway.operations.every import INTERNAL_OPERATIONS
@@ -43,8 +43,7 @@ class ToolCall:
     """One call of a tool: the gateway, the caller, and where progress is reported."""
 
     gateway: Gateway
-    principal: Principal
-    context: RequestContext
+    caller: Caller
     progress: Progress
 
     async def operate(self, name: str, values: Mapping[str, object]) -> Any:
@@ -57,7 +56,7 @@ class ToolCall:
         assert operation.call is not None, name
         given = {field: value for field, value in values.items() if value is not None}
         command = operation.takes and decode(operation.takes, given, now=self.gateway.clock.now_at)
-        return await operation.call(self.gateway, self.principal, command, self.context)
+        return await operation.call(self.gateway, self.caller, command)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,9 +77,9 @@ class EventList:
 
 async def _shield_scan(call: ToolCall, command: ScanText) -> ToolOutput:
     await call.gateway.running.check_rules()
-    answer = await call.gateway.scans.scan(call.principal, command, call.context)
+    answer = await call.gateway.scans.scan(call.caller, command)
     call.gateway.metrics.count("gateway_scans_total", source="mcp", verdict=answer.verdict.value)
-    return ToolOutput(_scan_text(answer, call.context.request_id), answer.data())
+    return ToolOutput(_scan_text(answer, call.caller.context.request_id), answer.data())
 
 
 def _scan_text(answer: ScanAnswer, request_id: str) -> str:

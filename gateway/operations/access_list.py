@@ -75,10 +75,10 @@ OPERATIONS = (
         "Change `list`, `value`, `scope`, `reason` or `expires_at` (null: never); `version`, `If-Match` guard.",
     ),
     _ACCESS.remove(
-        "Remove an entry; `force=true` in the query even if it locks the caller out. Holds in every worker.",
+        "Remove an entry; `force=true` in the query even if it locks the caller out. Applies in every worker.",
         takes=RemoveEntry,
-        call=lambda gateway, who, command, context: gateway.access_list.remove(
-            who, command.id, context, force=command.force == "true"
+        call=lambda gateway, caller, command: gateway.access_list.remove(
+            caller, command.id, force=command.force == "true"
         ),
         query=(choice("force", ("true", "false"), "Even if it locks the caller out."),),
     ),

@@ -75,7 +75,7 @@ OPERATIONS = (
         "Import a list of `agents`: creates new ones, changes known ones; all of them or none.",
         takes=AgentList,
         gives=Imported,
-        call=lambda gateway, who, command, context: gateway.agents.import_list(who, command.agents, context),
+        call=lambda gateway, caller, command: gateway.agents.import_list(caller, command.agents),
     ),
     _AGENTS.show("Show one agent.", method="view"),
     _AGENTS.change(

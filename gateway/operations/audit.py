@@ -17,7 +17,7 @@ EXPORT_FILTERS = (
     text("resource_type", "The kind of resource."),
     time("since", "At or after: an RFC 3339 time, a date, or an age such as 24h."),
     time("until", "At or before: an RFC 3339 time, a date, or an age such as 24h."),
-    texts("exclude_actions", "Actions to leave out, separated by commas."),
+    texts("exclude_actions", "Actions to leave out, comma-separated."),
     text("search", "Text, in any case, in action, actor, agent, key, address, request id, resource or details."),
     request_id(),
 )
@@ -42,7 +42,7 @@ OPERATIONS = (
         "GET /chain",
         "Check the audit chain since its newest checkpoint; show its ends and checkpoints.",
         gives=ChainStatus,
-        call=lambda gateway, who, command, context: gateway.audit_chain.status(),
+        call=lambda gateway, caller, command: gateway.audit_chain.status(),
     ),
     row(
         "audit.export",

@@ -104,7 +104,7 @@ OPERATIONS = (
         "DELETE /{id}/override",
         "End the override of a budget early, so that its usual limit applies again.",
         takes=ById,
-        call=lambda gateway, who, command, context: gateway.budgets.override(who, command.id, None, context),
+        call=lambda gateway, caller, command: gateway.budgets.override(caller, command.id, None),
     ),
     _BUDGETS.remove("Remove a budget and what was counted in it."),
 )

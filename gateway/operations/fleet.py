@@ -30,7 +30,7 @@ _FLEET = row(
     "Show the gateways: status, load, threats, alerts, agents, sessions and posture of each.",
     takes=Since,
     gives=FleetView,
-    call=lambda gateway, who, wanted, context: gateway.fleet.view(wanted.since),
+    call=lambda gateway, caller, wanted: gateway.fleet.view(wanted.since),
     query=(time("since", "Seen at or after: an RFC 3339 time, a date, or an age such as 5m."),),
 )
 _PEERS = Noun(

@@ -13,7 +13,7 @@ OPERATIONS = (
         "GET /{id}",
         "Show the exceptions for a request (`req_…`, `trf_…`, or an alert’s newest), and what they would let through.",
         takes=ById,
-        call=lambda gateway, who, command, context: gateway.harmless.preview(who, command.id),
+        call=lambda gateway, caller, command: gateway.harmless.preview(caller.principal, command.id),
         fails=("conflict",),
     ),
     _HARMLESS.row(
@@ -22,6 +22,6 @@ OPERATIONS = (
         "Mark a request harmless: `note`, `exception`?, `until`?. Closes its alerts; an exception may need approval.",
         takes=MarkHarmless,
         gives=MarkedHarmless,
-        call=lambda gateway, who, command, context: gateway.harmless.mark(who, command, context),
+        call=lambda gateway, caller, command: gateway.harmless.mark(caller, command),
     ),
 )

@@ -53,7 +53,7 @@ OPERATIONS = (
     _INCIDENTS.row(
         "change",
         "PATCH",
-        "Change the alerts of incidents `ids`: `status`?, `note`?, `assigned_to`?. Says which cannot take it.",
+        "Change the alerts of incidents `ids`: `status`?, `note`?, `assigned_to`?. Lists those that could not change.",
         takes=ChangeIncidents,
         gives=ChangedIncidents,
         kinds=(
@@ -67,7 +67,7 @@ OPERATIONS = (
         "Stop what an incident is about: `deny_key`, `revoke_key`, `block_agent`, and the `reason`.",
         takes=StopIncident,
         gives=StoppedIncident,
-        call=lambda gateway, who, command, context: gateway.incidents.stop(who, command, context),
+        call=lambda gateway, caller, command: gateway.incidents.stop(caller, command),
     ),
     row(
         "incidents.evidence",

@@ -108,8 +108,8 @@ KEY_OPERATIONS = (
         "Create a key that replaces this one, which is revoked after `grace_seconds` (24 h).",
         takes=RotateKey,
         gives=RotatedKeyView,
-        call=lambda gateway, who, command, context: gateway.keys.rotate(
-            who, command.id, context, grace_seconds=command.grace_seconds
+        call=lambda gateway, caller, command: gateway.keys.rotate(
+            caller, command.id, grace_seconds=command.grace_seconds
         ),
         view=partial(_view_new, RotatedKeyView),
         status=201,
@@ -130,7 +130,7 @@ POLICY_OPERATIONS = (
         "Show what a draft would change: its fields, and `policy`?, over texts of seven days and the suite.",
         takes=ReplayPolicy,
         gives=Replay,
-        call=lambda gateway, who, command, context: gateway.rule_trials.replay_policy(who, command),
+        call=lambda gateway, caller, command: gateway.rule_trials.replay_policy(caller.principal, command),
     ),
 )
 OPERATIONS = KEY_OPERATIONS + POLICY_OPERATIONS

@@ -10,7 +10,7 @@ from enum import Enum, StrEnum
 from typing import Any
 
 from gateway.app import Gateway
-from gateway.domain.principals import REQUEST_ID, Permission, Principal, RequestContext, Scope, read_request_id
+from gateway.domain.principals import REQUEST_ID, Caller, Permission, Principal, Scope, read_request_id
 from gateway.errors import InvalidRequest
 from gateway.schema import JsonSchema
 from gateway.strict_json import TIME_PATTERN, read_integer, read_time
@@ -20,7 +20,7 @@ MAX_FILTER_CHARS = 200
 ANONYMOUS = Principal(kind="key", id="", name="anonymous", scopes=frozenset(), permissions=frozenset())
 """A caller without a key, of an operation that needs none."""
 
-Call = Callable[[Gateway, Principal, Any, RequestContext], Awaitable[object]]
+Call = Callable[[Gateway, Caller, Any], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def texts(name: str, about: str) -> Parameter:
 
     def read(value: str, now_at: int) -> object:
         if len(value) > MAX_FILTER_CHARS or form.fullmatch(value) is None:
-            raise InvalidRequest(f"{name} must be names separated by commas, without blanks.", param=name)
+            raise InvalidRequest(f"{name} must be names separated by commas, without spaces.", param=name)
         return tuple(value.split(","))
 
     # In ASCII: what counts as white space differs between Python's regexes and those of JSON Schema.

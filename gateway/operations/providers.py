@@ -78,6 +78,6 @@ OPERATIONS = (
         "Send a real request to a provider: `ok`, `latency_ms`, `models`, and `error` in plain words.",
         takes=ById,
         gives=ProviderTestResult,
-        call=lambda gateway, who, command, context: gateway.providers.test(who, command.id, context),
+        call=lambda gateway, caller, command: gateway.providers.test(caller, command.id),
     ),
 )

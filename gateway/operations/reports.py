@@ -13,7 +13,7 @@ _SCHEDULES = Noun("report_schedules", ReportSchedule, Permission.REPORTS_READ, P
 _PAGE = paging(MAX_REPORTS, 20, REPORT_SORTS)
 
 OPERATIONS = (
-    _REPORTS.list("List the reports that are kept, newest first.", takes=PageOf20, query=_PAGE),
+    _REPORTS.list("List the stored reports, newest first.", takes=PageOf20, query=_PAGE),
     _REPORTS.create(
         NewReport,
         "Make a report: `type`, `format`?, `since`?, `until`? (the last seven days).",

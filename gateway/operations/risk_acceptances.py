@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from gateway.app import Gateway
 from gateway.domain.paging import PageQuery
-from gateway.domain.principals import Permission, Principal, RequestContext, Scope
+from gateway.domain.principals import Caller, Permission, Scope
 from gateway.domain.risk_acceptances import (
     MAX_ACCEPTANCE_LIMIT,
     AcceptanceScope,
@@ -42,10 +42,8 @@ def _view(gateway: Gateway, one: RiskAcceptance) -> AcceptanceView:
     return project(AcceptanceView, one, status=one.status_at(gateway.clock.now_at()))
 
 
-async def _create(
-    gateway: Gateway, who: Principal, command: WantedAcceptance, context: RequestContext
-) -> MadeAcceptance:
-    one = await gateway.risk_acceptances.create(who, command, context, rules=await gateway.rules.rule_ids())
+async def _create(gateway: Gateway, caller: Caller, command: WantedAcceptance) -> MadeAcceptance:
+    one = await gateway.risk_acceptances.create(caller, command, rules=await gateway.rules.rule_ids())
     verdict = await gateway.new_verdicts.after(one, request=command.request, alert=command.alert)
     return project(MadeAcceptance, _view(gateway, one), new_verdict=verdict)
 
@@ -96,7 +94,7 @@ OPERATIONS = (
     _ACCEPTANCES.change(
         ChangedAcceptance, "Change `reason` or `until` of a risk acceptance; `version` or `If-Match` guards."
     ),
-    _ACCEPTANCES.row("approve", "POST /{id}/approve", "Put a proposed risk acceptance in force.", takes=ById),
+    _ACCEPTANCES.row("approve", "POST /{id}/approve", "Approve a proposed risk acceptance.", takes=ById),
     _ACCEPTANCES.row(
         "revoke", "DELETE /{id}", "Revoke a risk acceptance, or decline a proposal. Its record stays.", takes=ById
     ),

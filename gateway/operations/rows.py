@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from gateway.app import Gateway
 from gateway.domain.paging import DEFAULT_LIMIT, Page, PageQuery
-from gateway.domain.principals import Permission, Principal, RequestContext, Scope
+from gateway.domain.principals import Caller, Permission, Scope
 from gateway.operations.operation import ById, Call, Door, Operation, Parameter, choice, cursor, integer
 
 View = Callable[[Gateway, Any], object]
@@ -89,12 +89,12 @@ class Noun:
         call: Call | None = options.pop("call", None)
         view: View | None = options.pop("view", self.view if is_of_noun else None)
 
-        async def act(gateway: Gateway, who: Principal, command: Any, context: RequestContext) -> object:
+        async def act(gateway: Gateway, caller: Caller, command: Any) -> object:
             if call is not None:
-                result = await call(gateway, who, command, context)
+                result = await call(gateway, caller, command)
             else:
                 given = ((command.id,) if has_id else ()) + (() if takes in (None, ById) else (command,))
-                result = await self._act(gateway, method or verb)(who, *given, context)
+                result = await self._act(gateway, method or verb)(caller, *given)
             return result if view is None else view(gateway, result)
 
         needs = self.reads if http_method == "GET" else self.manages
@@ -104,7 +104,7 @@ class Noun:
         """Return the row of the list: a page of the records that the query selects, or all that `method` returns."""
         view: View = options.pop("view", self.view)
 
-        async def call(gateway: Gateway, who: Principal, command: Any, context: RequestContext) -> Page[object]:
+        async def call(gateway: Gateway, caller: Caller, command: Any) -> Page[object]:
             if command is None:
                 return whole(await self._act(gateway, method)())
             return cast("Page[object]", await self._act(gateway, "page")(command))
@@ -123,7 +123,7 @@ class Noun:
     def show(self, summary: str, *, method: str = "show", **options: Any) -> Operation:
         """Return the row that shows one record."""
 
-        async def call(gateway: Gateway, who: Principal, command: Any, context: RequestContext) -> object:
+        async def call(gateway: Gateway, caller: Caller, command: Any) -> object:
             return await self._act(gateway, method)(command.id)
 
         options.setdefault("call", call)

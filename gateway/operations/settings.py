@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from gateway import __version__, bundle
 from gateway.app import Gateway
 from gateway.domain.paging import Page
-from gateway.domain.principals import Permission, Principal, RequestContext
+from gateway.domain.principals import Caller, Permission
 from gateway.operations.rows import Noun, row, whole
 from gateway.schema import Bounds
 from gateway.services.runtime_settings import CHANGEABLE, MAX_DAYS, SettingView
@@ -56,7 +56,7 @@ class About:
     components: tuple[Component, ...]
 
 
-async def _about(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> About:
+async def _about(gateway: Gateway, caller: Caller, command: None) -> About:
     settings = gateway.settings
     return About(
         version=__version__,
@@ -109,12 +109,10 @@ class PatchSettings:
     reset: tuple[_Changeable, ...] = ()
 
 
-async def _change(
-    gateway: Gateway, who: Principal, command: PatchSettings, context: RequestContext
-) -> Page[SettingView]:
+async def _change(gateway: Gateway, caller: Caller, command: PatchSettings) -> Page[SettingView]:
     wanted: dict[str, int | None] = dict.fromkeys(command.reset)
     wanted |= {name: days for name in CHANGEABLE if (days := getattr(command, name)) is not None}
-    return whole(await gateway.runtime_settings.change(who, wanted, context))
+    return whole(await gateway.runtime_settings.change(caller, wanted))
 
 
 ABOUT_OPERATIONS = (

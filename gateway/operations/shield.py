@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeVar
 from gateway.app import Gateway
 from gateway.domain.local_rules import LocalRule
 from gateway.domain.paging import Page
-from gateway.domain.principals import Permission, Principal, RequestContext, Scope
+from gateway.domain.principals import Caller, Permission, Scope
 from gateway.errors import Conflict
 from gateway.field_types import LINE_PATTERN
 from gateway.operations.operation import ById, Door, kind, text
@@ -106,29 +106,29 @@ def _view(cls: type[View], found: RuleInUse) -> View:
     )
 
 
-async def _list_rules(gateway: Gateway, who: Principal, command: None, context: RequestContext) -> Page[RuleSummary]:
+async def _list_rules(gateway: Gateway, caller: Caller, command: None) -> Page[RuleSummary]:
     return whole(tuple(project(RuleSummary, rule) for rule in gateway.shield.rules))
 
 
-async def _scan(gateway: Gateway, who: Principal, command: ScanText, context: RequestContext) -> ScanAnswer:
-    answer = await gateway.scans.scan(who, command, context)
+async def _scan(gateway: Gateway, caller: Caller, command: ScanText) -> ScanAnswer:
+    answer = await gateway.scans.scan(caller, command)
     gateway.metrics.count("gateway_scans_total", source="scan", verdict=answer.verdict.value)
     gateway.metrics.observe("gateway_overhead_seconds", answer.elapsed_ms / 1000, operation="shield.scan")
     return answer
 
 
-async def _try_text(gateway: Gateway, who: Principal, command: TryText, context: RequestContext) -> ScanAnswer:
+async def _try_text(gateway: Gateway, caller: Caller, command: TryText) -> ScanAnswer:
     if command.record and (command.policy or command.key):
         raise Conflict("A scan under another policy or key is not recorded; send record: false.", param="record")
     as_whom = TriedAs(policy=command.policy, key=command.key)
-    tried = await gateway.trials.principal(who, as_whom, Scope.SHIELD_SCAN)
-    answer = await gateway.scans.scan(tried, command, context, is_recorded=command.record)
+    tried = await gateway.trials.principal(caller.principal, as_whom, Scope.SHIELD_SCAN)
+    answer = await gateway.scans.scan(Caller(tried, caller.context), command, is_recorded=command.record)
     if command.record:
         gateway.metrics.count("gateway_scans_total", source="scan", verdict=answer.verdict.value)
     return answer
 
 
-async def _try_policy(gateway: Gateway, who: Principal, command: TryPolicy, context: RequestContext) -> ScanAnswer:
+async def _try_policy(gateway: Gateway, caller: Caller, command: TryPolicy) -> ScanAnswer:
     wanted = WantedPolicy(
         block_score=command.block_score, review_score=command.review_score, category_actions=command.category_actions
     )
@@ -161,7 +161,7 @@ _STORED = Noun("shield.rules", LocalRule, Permission.SHIELD_READ, Permission.SHI
 _TESTS = Noun("shield.tests", ShieldTestsRun, Permission.SHIELD_READ, Permission.SHIELD_MANAGE, service="shield_tests")
 
 
-async def _rule_history(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> object:
+async def _rule_history(gateway: Gateway, caller: Caller, command: ById) -> object:
     return whole(await gateway.local_rules.history(command.id))
 
 
@@ -225,7 +225,7 @@ OPERATIONS = (
         "Remove a rule of your own. Its versions stay.",
         takes=RemoveRule,
         query=(replace(text("reason", "Why, for readers of the audit log."), is_required=True),),
-        call=lambda gateway, who, command, context: gateway.local_rules.remove(who, command, context),
+        call=lambda gateway, caller, command: gateway.local_rules.remove(caller, command),
     ),
     _STORED.row(
         "history",
@@ -242,7 +242,7 @@ OPERATIONS = (
         "Try a draft of a rule on up to 50 `texts`. Nothing is stored.",
         takes=TryRule,
         gives=TriedRule,
-        call=lambda gateway, who, command, context: gateway.rule_trials.try_rule(command),
+        call=lambda gateway, caller, command: gateway.rule_trials.try_rule(command),
         body_setting="max_scan_body_bytes",
         fails=("overloaded",),
     ),
@@ -252,14 +252,14 @@ OPERATIONS = (
         "Show what a draft `rule`, or leaving out the rule `without`, would change in seven days and the suite.",
         takes=ReplayRule,
         gives=Replay,
-        call=lambda gateway, who, command, context: gateway.rule_trials.replay_rule(who, command),
+        call=lambda gateway, caller, command: gateway.rule_trials.replay_rule(caller.principal, command),
     ),
     _TESTS.row(
         "show",
         "GET",
         "Show the last run of the validation suite, a summary of older ones, and the progress of a running one.",
         gives=ShieldTestsState,
-        call=lambda gateway, who, command, context: gateway.shield_tests.state(),
+        call=lambda gateway, caller, command: gateway.shield_tests.state(),
     ),
     _TESTS.create(
         RunShieldTests,
@@ -295,6 +295,6 @@ PUBLIC_OPERATIONS = (
         Scope.SHIELD_READ,
         "Show the last run of the validation suite: rates, failures, times, and what changed since.",
         gives=LastShieldTests,
-        call=lambda gateway, who, command, context: gateway.shield_tests.last(),
+        call=lambda gateway, caller, command: gateway.shield_tests.last(),
     ),
 )

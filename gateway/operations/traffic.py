@@ -1,7 +1,7 @@
 """The rows of traffic on the internal API. `services.traffic` makes the numbers."""
 
 from gateway.app import Gateway
-from gateway.domain.principals import Permission, Principal, RequestContext
+from gateway.domain.principals import Caller, Permission
 from gateway.domain.traffic import MAX_TRAFFIC_LIMIT, ORIGINS, TrafficFilter, TrafficRow
 from gateway.guardrails.every import OPERATIONS as RECORDED_OPERATIONS
 from gateway.operations.operation import ById, choice, integer, request_id, text, time
@@ -15,9 +15,9 @@ _SINCE = time("since", "At or after: an RFC 3339 time, a date, or an age such as
 _UNTIL = time("until", "At or before: an RFC 3339 time, a date, or an age such as 24h.")
 
 
-async def _show(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> TrafficDetail:
+async def _show(gateway: Gateway, caller: Caller, command: ById) -> TrafficDetail:
     # Only a caller who may manage policies, and so may have texts captured, sees them unredacted.
-    with_full = Permission.POLICIES_MANAGE in who.permissions
+    with_full = Permission.POLICIES_MANAGE in caller.principal.permissions
     return await gateway.traffic.show(command.id, gateway.shield, with_full=with_full)
 
 
@@ -50,7 +50,7 @@ OPERATIONS = (
         "Sum up a window (24 h): totals, a series in steps, top rules, agents, keys, models, providers.",
         takes=SummaryFilter,
         gives=TrafficSummary,
-        call=lambda gateway, who, wanted, context: gateway.traffic.summary(wanted),
+        call=lambda gateway, caller, wanted: gateway.traffic.summary(wanted),
         fails=("conflict",),
         query=(
             _SINCE,

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from gateway.app import Gateway
-from gateway.domain.principals import Permission, Principal, RequestContext, Role
+from gateway.domain.principals import Caller, Permission, Role
 from gateway.domain.users import (
     MAX_SESSION_LIMIT,
     ChangedUser,
@@ -105,8 +105,8 @@ def _view_session(gateway: Gateway, found: SignedIn) -> SessionView:
     return project(SessionView, found.session, digest="", username=found.user.username)
 
 
-async def _end_session(gateway: Gateway, who: Principal, command: ById, context: RequestContext) -> ById:
-    await gateway.signin.end_one(who, command.id, context)
+async def _end_session(gateway: Gateway, caller: Caller, command: ById) -> ById:
+    await gateway.signin.end_one(caller, command.id)
     return command
 
 

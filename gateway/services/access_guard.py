@@ -9,7 +9,7 @@ from dataclasses import field
 
 from gateway.domain.access_list import AccessEntry, Decision, Rules, Subject
 from gateway.domain.hosts import linked_hosts, named_hosts
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller, Principal
 from gateway.errors import AccessDenied
 from gateway.llm.base import Leaf, LeafKind, Leaves, Prompt, Reply
 from gateway.llm.openai import OpenAiDialect
@@ -40,10 +40,10 @@ class AccessGuard(Service):
     _offload: ThreadOffload = field(default_factory=ThreadOffload, init=False)
     _entries: Sequence[AccessEntry] = field(default=(), init=False)
 
-    def check_caller(self, principal: Principal, context: RequestContext) -> None:
+    def check_caller(self, caller: Caller) -> None:
         """Check the address and the key of a request. Raises EntryDenied."""
-        self._check(Subject.ADDRESS, context.ip or "", principal, None)
-        self._check(Subject.KEY, principal.id, principal, None)
+        self._check(Subject.ADDRESS, caller.context.ip or "", caller.principal, None)
+        self._check(Subject.KEY, caller.principal.id, caller.principal, None)
 
     async def check_prompt(self, principal: Principal, prompt: Prompt, leaves: Leaves, *, agent: str) -> None:
         """Check model, agent, tools and links of a prompt before anything is sent. `usable` checks the providers.

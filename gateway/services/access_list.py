@@ -16,7 +16,7 @@ from gateway.domain.access_list import (
 )
 from gateway.domain.keys import KEEP_AT
 from gateway.domain.lock_out import shut_out
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller
 from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.field_types import Expiry, line
 from gateway.schema import Bounds
@@ -76,7 +76,7 @@ class AccessList(Resource[AccessEntry]):
         check_future(new.expires_at, self.clock.now_at())
         wanted = self._read(tx, new.entry_type, new.value, new.scope)
         entry = AccessEntry(
-            **self._born("acl", tx.principal),
+            **self._born("acl", tx.caller.principal),
             list_name=new.list_name,
             entry_type=new.entry_type,
             value=wanted["value"],
@@ -99,9 +99,7 @@ class AccessList(Resource[AccessEntry]):
             self._check_change(tx, before, after, force=changes.force)
         return after
 
-    async def remove(
-        self, principal: Principal, name: str, context: RequestContext, *, force: bool = False
-    ) -> AccessEntry:
+    async def remove(self, caller: Caller, name: str, *, force: bool = False) -> AccessEntry:
         """Remove an entry. Raises as `Resource.remove`, also Conflict if, without `force`, somebody is locked out."""
 
         def work(tx: AuthorityTransaction) -> AccessEntry:
@@ -109,7 +107,7 @@ class AccessList(Resource[AccessEntry]):
             self._check_change(tx, entry, None, force=force)
             return self._delete(tx, entry.id)
 
-        return await self.audit.commit_authority(principal, context, work)
+        return await self.audit.commit_authority(caller, work)
 
     async def find_global(self, list_name: ListName, entry_type: EntryType, value: str) -> AccessEntry:
         """Return the entry of scope `global` with this list, type and value, an unexpired one first.
@@ -152,8 +150,8 @@ class AccessList(Resource[AccessEntry]):
         refused = shut_out(
             entries,
             wanted,
-            ip=tx.context.ip,
-            key_id=tx.principal.id if tx.principal.kind == "key" else None,
+            ip=tx.caller.context.ip,
+            key_id=tx.caller.principal.id if tx.caller.principal.kind == "key" else None,
             keys=[key.id for key in self.store.keys.all(tx) if key.status_at(now_at) == "active"],
             now_at=now_at,
         )

@@ -19,7 +19,7 @@ from gateway.domain.agents import (
     fold_name,
 )
 from gateway.domain.alerts import MERGE_WITHIN_MS, AlertSource
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller, Principal
 from gateway.errors import AccessDenied
 from gateway.services.alerts import ITSELF, Alerts
 from gateway.services.core import Service
@@ -107,20 +107,14 @@ class AgentDiscovery(Service):
         recorded = self._recorded.get(fold_name(name))
         return recorded is None or _is_due(recorded, occurred_at)
 
-    def record_sighting(
-        self,
-        tx: Transaction,
-        sighting: Sighting,
-        *,
-        context: RequestContext | None = None,
-        principal: Principal | None = None,
-    ) -> None:
+    def record_sighting(self, tx: Transaction, sighting: Sighting, caller: Caller | None = None) -> None:
         """Record in `tx` a sighting that brings something new. An unknown agent raises one alert."""
         folded, occurred_at = fold_name(sighting.name), sighting.occurred_at
         recorded = self._recorded.get(folded)
         if not folded or (recorded is not None and not _is_news(recorded, sighting)):
             return
-        notify = partial(self._raise, tx, occurred_at=occurred_at, context=context, principal=principal)
+        principal, context = (None, None) if caller is None else (caller.principal, caller.context)
+        notify = partial(self._raise, tx, occurred_at=occurred_at, principal=principal, context=context)
         record = self.store.agents.by_name(tx, folded)
         if record is None:
             record = self._discovered(tx, sighting, folded, principal, notify)

@@ -25,7 +25,7 @@ from gateway.domain.agents import (
     view,
 )
 from gateway.domain.paging import Page, read_cursor, write_cursor
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller, Principal
 from gateway.errors import InvalidRequest, NotFound
 from gateway.field_types import line
 from gateway.schema import Bounds, check
@@ -104,17 +104,15 @@ class Agents(Resource[AgentRecord]):
             return one
         raise NotFound("There is no such agent.")
 
-    async def register(self, principal: Principal, wanted: WantedAgent, context: RequestContext) -> AgentView:
+    async def register(self, caller: Caller, wanted: WantedAgent) -> AgentView:
         """Register an agent before its first request. Raises as `Resource.create`."""
         check(wanted)
-        record = self._described(principal, wanted, AgentSource.MANUAL)
+        record = self._described(caller.principal, wanted, AgentSource.MANUAL)
 
-        await self.audit.commit_authority(principal, context, lambda tx: self._insert(tx, record, action="registered"))
+        await self.audit.commit_authority(caller, lambda tx: self._insert(tx, record, action="registered"))
         return await self.view(record.id)
 
-    async def import_list(
-        self, principal: Principal, wanted: Sequence[WantedAgent], context: RequestContext
-    ) -> Imported:
+    async def import_list(self, caller: Caller, wanted: Sequence[WantedAgent]) -> Imported:
         """Create the agents of a list that are new and change those that are known: all of them or none.
 
         Raises:
@@ -127,7 +125,7 @@ class Agents(Resource[AgentRecord]):
         for number, one in enumerate(wanted):
             try:
                 check(one)
-                records.append(self._described(principal, one, AgentSource.IMPORT))
+                records.append(self._described(caller.principal, one, AgentSource.IMPORT))
             except InvalidRequest as error:
                 raise InvalidRequest(error.message, param=f"agents[{number}].{error.param}") from None
 
@@ -143,11 +141,11 @@ class Agents(Resource[AgentRecord]):
                     changed += self._update(tx, known.id, None, change) != known
             return Imported(created, changed, len(records) - created - changed)
 
-        return await self.audit.commit_authority(principal, context, work)
+        return await self.audit.commit_authority(caller, work)
 
-    async def change(self, principal: Principal, name: str, changes: WantedAgent, context: RequestContext) -> AgentView:
+    async def change(self, caller: Caller, name: str, changes: WantedAgent) -> AgentView:
         """Change an agent. Every process refuses the next chat of a blocked one. Raises as `Resource.change`."""
-        await super().change(principal, name, changes, context)
+        await super().change(caller, name, changes)
         return await self.view(name)
 
     def _changed(self, tx: AuthorityTransaction, before: AgentRecord, changes: WantedAgent) -> AgentRecord:

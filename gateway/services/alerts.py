@@ -24,7 +24,7 @@ from gateway.domain.alerts import (
     fold,
     move,
 )
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller, Principal, RequestContext
 from gateway.errors import Conflict, InvalidRequest
 from gateway.records import project
 from gateway.schema import check
@@ -55,8 +55,7 @@ class Alerts(Resource[Alert]):
         tx: Transaction,
         result: ScanResult,
         *,
-        principal: Principal,
-        context: RequestContext,
+        caller: Caller,
         origin: str,
         occurred_at: int,
         direction: Direction,
@@ -71,7 +70,7 @@ class Alerts(Resource[Alert]):
             return None
         strongest = result.detections[0]
         evidence = {
-            "request_id": context.request_id,
+            "request_id": caller.context.request_id,
             "verdict": result.verdict.value,
             "score": result.score,
             "direction": direction,
@@ -81,7 +80,7 @@ class Alerts(Resource[Alert]):
         }
 
         def subject(agent: str) -> str:
-            return f"{agent}\0{principal.id}\0{direction}"
+            return f"{agent}\0{caller.principal.id}\0{direction}"
 
         return self.raise_event(
             tx,
@@ -90,10 +89,10 @@ class Alerts(Resource[Alert]):
             severity=strongest.severity,
             title=f"{strongest.name}: {result.verdict.value}",
             description=strongest.description,
-            subject=subject((context.agent or "")[:_AGENT_CHARS]),
+            subject=subject((caller.context.agent or "")[:_AGENT_CHARS]),
             occurred_at=occurred_at,
-            context=context,
-            principal=principal,
+            context=caller.context,
+            principal=caller.principal,
             evidence=(evidence,),
             origin=origin,
             key_subject=subject(""),
@@ -228,7 +227,7 @@ class Alerts(Resource[Alert]):
                 steps.append(AlertStep(event.occurred_at, event.action, event.actor, note, event.before, event.after))
         return tuple(sorted(steps, key=lambda step: step.occurred_at))
 
-    async def change(self, principal: Principal, alert_id: str, wanted: WantedAlert, context: RequestContext) -> Alert:
+    async def change(self, caller: Caller, alert_id: str, wanted: WantedAlert) -> Alert:
         """Move an alert to another state, assign it, or add a note.
 
         Raises:
@@ -241,7 +240,7 @@ class Alerts(Resource[Alert]):
         def work(tx: Transaction) -> Alert:
             before = self.find(tx, alert_id)
             check_version(wanted.version, before.version, "alert")
-            return self.change_in(tx, principal, before, wanted, context)
+            return self.change_in(tx, caller, before, wanted)
 
         return await self.audit.commit(work)
 
@@ -258,15 +257,13 @@ class Alerts(Resource[Alert]):
         now_at = self.clock.now_at()
         check_future(until_at, now_at, param="suppressed_until", days=LONGEST_SUPPRESSION_DAYS)
 
-    def change_in(
-        self, tx: Transaction, principal: Principal, before: Alert, wanted: WantedAlert, context: RequestContext
-    ) -> Alert:
+    def change_in(self, tx: Transaction, caller: Caller, before: Alert, wanted: WantedAlert) -> Alert:
         """Change an alert in `tx` and append its event. Raises Conflict."""
-        after = self._moved(tx, before, wanted, who=principal.name, now_at=self.clock.now_at())
+        after = self._moved(tx, before, wanted, who=caller.principal.name, now_at=self.clock.now_at())
         if after != before:
             self.store.alerts.change(tx, after)
         action = after.status.value if after.status is not before.status else "changed"
-        self._append_move(tx, action, before, after, principal, context, note=wanted.note)
+        self._append_move(tx, action, before, after, caller, note=wanted.note)
         return after
 
     def _moved(self, tx: Transaction, alert: Alert, wanted: WantedAlert, *, who: str, now_at: int) -> Alert:
@@ -294,15 +291,14 @@ class Alerts(Resource[Alert]):
         action: str,
         before: Alert,
         after: Alert,
-        principal: Principal | None = None,
-        context: RequestContext | None = None,
+        caller: Caller | None = None,
         *,
         note: str | None,
     ) -> None:
-        """Append the audit event of a change. principal: None for the gateway itself."""
+        """Append the audit event of a change. caller: None for the gateway itself."""
         details = {"note": note} if note else None
         shown = {"before": self._shown(before), "after": self._shown(after), "details": details}
-        self.audit.append_change(tx, f"alert_{action}", principal, context, "alert", after.id, **shown)
+        self.audit.append_change(tx, f"alert_{action}", caller, "alert", after.id, **shown)
 
     def _shown(self, record: Alert) -> dict[str, object]:
         shown = {

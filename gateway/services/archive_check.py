@@ -59,7 +59,7 @@ def archive_problem(path: str | None) -> str | None:
     except zlib.error:
         return "the archive on the disk is damaged"
     except (OSError, *BAD_ARCHIVE):
-        return "the archive on the disk is no whole archive of the gateway any more"
+        return "the archive on the disk is no longer a complete archive of the gateway"
     return "; ".join(problems[:_MOST_PROBLEMS])
 
 

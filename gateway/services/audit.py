@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from gateway.clock import Clock, Ids
 from gateway.domain.audit import AuditEvent, AuditFilter, ChainHead, ChainReport, Outcome, check_links
 from gateway.domain.paging import Page
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller, Principal, RequestContext
 from gateway.errors import AuditUnavailable
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import StoreUnavailable, Transaction, UnreadableRow
@@ -103,19 +103,13 @@ class Audit:
         self._store.audit.append(tx, event)
 
     def append_change(
-        self,
-        tx: Transaction,
-        action: str,
-        principal: Principal | None,
-        context: RequestContext | None,
-        kind: str,
-        id: str | None,
-        **more: Any,
+        self, tx: Transaction, action: str, caller: Caller | None, kind: str, id: str | None, **more: Any
     ) -> None:
-        """Append to `tx` the event that `principal`, or without one the gateway itself, did `action` to a record.
+        """Append to `tx` the event that `caller`, or without one the gateway itself, did `action` to a record.
 
         kind: its resource type, such as ``policy``. more: for `event`, without secrets, such as `before` or `details`.
         """
+        principal, context = (None, None) if caller is None else (caller.principal, caller.context)
         source = "gateway" if principal is None else principal.id if principal.kind == "local" else "api"
         what = {"source": source, "resource_type": kind} | more
         self.append(tx, self.event(action, principal=principal, request=context, resource_id=id, **what))
@@ -136,9 +130,7 @@ class Audit:
                 retry_after_seconds=error.retry_after_seconds or _RETRY_SECONDS,
             ) from error
 
-    async def commit_authority(
-        self, principal: Principal, context: RequestContext, work: Callable[[AuthorityTransaction], T]
-    ) -> T:
+    async def commit_authority(self, caller: Caller, work: Callable[[AuthorityTransaction], T]) -> T:
         """Run `work`, which changes what a principal may do and appends its event. The only way to make such a change.
 
         Keys, policies, users, agents, access entries, acceptances, rule overrides, providers and budgets are written
@@ -149,7 +141,7 @@ class Audit:
         """
 
         def changing(tx: Transaction) -> T:
-            authority = AuthorityTransaction(tx, self._store.generation, principal, context)
+            authority = AuthorityTransaction(tx, self._store.generation, caller)
             result = work(authority)
             if authority.has_changed and not authority.is_audited:
                 raise RuntimeError("authority was changed without an audit event")

@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import partial
 
 from gateway.domain.audit import AuditEvent, AuditFilter
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller
 from gateway.domain.tables import csv_lines
 from gateway.schema import encode
 from gateway.services.audit import Audit
@@ -36,7 +36,7 @@ CONTENT_TYPES = {
 
 
 async def export(
-    store: Store, audit: Audit, principal: Principal, wanted: AuditFilter, form: ExportFormat, context: RequestContext
+    store: Store, audit: Audit, caller: Caller, wanted: AuditFilter, form: ExportFormat
 ) -> AsyncIterator[bytes]:
     """Record the export in the log, then return its chunks. The event of the export is the last one it can hold.
 
@@ -47,9 +47,7 @@ async def export(
     names = [one.name for one in fields(AuditFilter) if one.name not in ("limit", "cursor")]
     used = {name: value for name in names if (value := getattr(wanted, name)) not in (None, ())}
     details = {"format": form.value, "filter": used}
-    await audit.commit(
-        lambda tx: audit.append_change(tx, "audit_exported", principal, context, "audit", None, details=details)
-    )
+    await audit.commit(lambda tx: audit.append_change(tx, "audit_exported", caller, "audit", None, details=details))
     last = await store.db.read(store.audit.newest_position)
     return _chunks(store, wanted, form, last)
 

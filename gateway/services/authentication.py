@@ -12,7 +12,7 @@ from gateway.auth.keyhash import hash_key, prefix_of
 from gateway.auth.ratelimit import Admission, RateExceeded
 from gateway.domain.keys import MAX_RATE_LIMIT, KeyRecord
 from gateway.domain.policies import DEFAULT_SHIELD_POLICY
-from gateway.domain.principals import Permission, Principal, RequestContext, Scope
+from gateway.domain.principals import Caller, Permission, Principal, RequestContext, Scope
 from gateway.errors import (
     AuditUnavailable,
     GatewayError,
@@ -86,30 +86,30 @@ class Authentication(Service):
         status = cached.record.status_at(now_at)
         if status != "active":
             raise self.refusals.record(_ended(status), context, principal=cached.principal)
-        self._check_principal(cached.principal, context)
+        self._check_principal(Caller(cached.principal, context))
         if cached.used_at is None:
             await self._record_first_use(cached, context, now_at)
         elif now_at - cached.used_at >= _RECORD_USE_MS:
             self._record_use(cached, now_at)
         return cached.principal
 
-    async def admit(self, principal: Principal, context: RequestContext | None = None) -> Admission:
-        """Count a request against the rate window of `principal`. Raises RateExceeded or AuditUnavailable."""
-        limit = principal.rate_limit
+    async def admit(self, caller: Caller) -> Admission:
+        """Count a request against the rate window of `caller`. Raises RateExceeded or AuditUnavailable."""
+        limit = caller.principal.rate_limit
         if limit is None:
             return _UNLIMITED
         with _nothing_done():
-            admission = await self.limiter.count(principal.id, limit, self.clock)
+            admission = await self.limiter.count(caller.principal.id, limit, self.clock)
         if not admission.admitted:
-            raise self.refusals.record(RateExceeded(admission), context, principal=principal)
+            raise self.refusals.record(RateExceeded(admission), caller.context, principal=caller.principal)
         return admission
 
-    def require(self, principal: Principal, needs: Scope | Permission, context: RequestContext | None = None) -> None:
-        """Check that `principal` may do what `needs` names. Raises InsufficientScope or PermissionDenied."""
+    def require(self, caller: Caller, needs: Scope | Permission) -> None:
+        """Check that `caller` may do what `needs` names. Raises InsufficientScope or PermissionDenied."""
         # By type, because a scope and a permission may have the same text.
-        held: Collection[str] = principal.scopes if isinstance(needs, Scope) else principal.permissions
+        held: Collection[str] = caller.principal.scopes if isinstance(needs, Scope) else caller.principal.permissions
         if needs not in held:
-            raise self.refusals.record(_lacking(needs), context, principal=principal)
+            raise self.refusals.record(_lacking(needs), caller.context, principal=caller.principal)
 
     async def _find(self, digest: str) -> _CachedKey | None:
         """Return a key, for a request that needs to follow authority first."""
@@ -133,23 +133,23 @@ class Authentication(Service):
         keys[digest] = found = _CachedKey(record, record.principal(), used_at, now_seconds + _RECHECK_SECONDS)
         return found
 
-    def _check_principal(self, principal: Principal, context: RequestContext) -> None:
+    def _check_principal(self, caller: Caller) -> None:
         """Check that the policy of a key exists, and the access list."""
         try:
-            self.policies.of(principal, DEFAULT_SHIELD_POLICY)
-            self.access.check_caller(principal, context)
+            self.policies.of(caller.principal, DEFAULT_SHIELD_POLICY)
+            self.access.check_caller(caller)
         except (EntryDenied, PermissionDenied) as error:
-            details: dict[str, object] = {"policy": principal.policy}
+            details: dict[str, object] = {"policy": caller.principal.policy}
             if isinstance(error, EntryDenied):
                 details = {"access_entry": error.entry.id}
-            raise self.refusals.record(error, context, principal=principal, details=details) from None
+            raise self.refusals.record(error, caller.context, principal=caller.principal, details=details) from None
 
     async def _record_first_use(self, cached: _CachedKey, context: RequestContext, now_at: int) -> None:
         def work(tx: Transaction) -> None:
             key = cached.record.id
             if self.store.keys.mark_first_used(tx, key, now_at=now_at):
                 self.audit.append_change(
-                    tx, "api_key_first_used", cached.principal, context, "api_key", key, source="auth"
+                    tx, "api_key_first_used", Caller(cached.principal, context), "api_key", key, source="auth"
                 )
 
         await self.audit.commit(work)

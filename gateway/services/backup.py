@@ -17,7 +17,7 @@ from anyio import to_thread
 from gateway import __version__
 from gateway.clock import Clock, Ids
 from gateway.domain.audit import ChainHead, ChainReport
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller, Principal
 from gateway.errors import SetupError
 from gateway.log import Log
 from gateway.services.backup_file import DATABASE, FORMAT, About, pack, sha256, unpack
@@ -54,7 +54,7 @@ class Restored:
     revivals: Revivals
 
 
-async def back_up(core: Core, principal: Principal, path: str, context: RequestContext, *, log: Log) -> BackedUp:
+async def back_up(core: Core, caller: Caller, path: str, *, log: Log) -> BackedUp:
     """Write a backup of the database of `core` as it is now to the new file `path` (0600).
 
     The audit event is committed first, so that the backup holds it.
@@ -66,9 +66,7 @@ async def back_up(core: Core, principal: Principal, path: str, context: RequestC
     _refuse_existing(path)
     name, details = os.path.basename(path), {"version": __version__}
     audit, store = core.audit, core.store
-    await audit.commit(
-        lambda tx: audit.append_change(tx, "backup_created", principal, context, "backup", name, details=details)
-    )
+    await audit.commit(lambda tx: audit.append_change(tx, "backup_created", caller, "backup", name, details=details))
     try:
         with _scratch(path) as folder:
             copy, packed = f"{folder}/{DATABASE}", f"{folder}/backup"

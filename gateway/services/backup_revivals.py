@@ -16,7 +16,7 @@ from anyio import to_thread
 
 from gateway.clock import Clock, Ids
 from gateway.domain.keys import KeyRecord
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller, Principal, RequestContext
 from gateway.domain.users import User
 from gateway.errors import GatewayError, SetupError
 from gateway.log import Log
@@ -132,12 +132,12 @@ async def settle(
         )
     async with opener(path) as core:
         store, now_at = core.store, core.clock.now_at()
-        context = RequestContext(request_id=core.ids.new("req"), user_agent="cli")
+        caller = Caller(principal, RequestContext(request_id=core.ids.new("req"), user_agent="cli"))
         backup = await store.db.read(lambda tx: _read(store, tx))
         found = _compare(backup, present, now_at, keep_out=keep_out)
 
         def record(tx: AuthorityTransaction, action: str, kind: str, id: str, more: Mapping[str, object]) -> None:
-            core.audit.append_change(tx, action, principal, context, kind, id, details=more)
+            core.audit.append_change(tx, action, caller, kind, id, details=more)
 
         def work(tx: AuthorityTransaction) -> None:
             record(tx, "backup_restored", "backup", str(details["file"]), {**details, "revived": found.shown()})
@@ -157,7 +157,7 @@ async def settle(
                 store.sessions.end_of_user(tx, user.record.id)
                 record(tx, "user_changed", "user", user.record.id, {"reason": "newer than the backup"})
 
-        await core.audit.commit_authority(principal, context, work)
+        await core.audit.commit_authority(caller, work)
         return found
 
 

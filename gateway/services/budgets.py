@@ -18,7 +18,7 @@ from gateway.domain.budgets import (
     Standing,
 )
 from gateway.domain.prices import to_micro
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller
 from gateway.errors import Conflict, InvalidRequest
 from gateway.schema import Bounds, check
 from gateway.services.resource import Resource, as_conflict, check_future, find_key, patched
@@ -98,7 +98,7 @@ class Budgets(Resource[Budget]):
         amount = amount_of(new.limit, new.unit)
         if new.scope is BudgetScope.KEY:
             value = find_key(self.store, tx, value or "", param="scope_value").id
-        blank = Budget(**self._born("bud", tx.principal), limit_amount=amount)
+        blank = Budget(**self._born("bud", tx.caller.principal), limit_amount=amount)
         return patched(blank, new, name=new.name.strip(), scope_value=value)
 
     def _changed(self, tx: AuthorityTransaction, before: Budget, changes: ChangedBudget) -> Budget:
@@ -110,9 +110,7 @@ class Budgets(Resource[Budget]):
     def _result(self, tx: Transaction, record: Budget) -> Standing:
         return self.store.budgets.standing(tx, record, self.clock.now_at())
 
-    async def override(
-        self, principal: Principal, name: str, wanted: WantedOverride | None, context: RequestContext
-    ) -> Standing:
+    async def override(self, caller: Caller, name: str, wanted: WantedOverride | None) -> Standing:
         """Raise the limit until a time, or end the override with None. The audit log keeps who did it and why.
 
         Raises:
@@ -131,15 +129,15 @@ class Budgets(Resource[Budget]):
             if amount <= before.limit_amount:
                 raise Conflict("An override must be higher than the limit of the budget.", param="limit")
             check_future(wanted.until_at, self.clock.now_at(), param="until", days=MAX_OVERRIDE_DAYS)
-            reason, by = wanted.reason.strip(), principal.name
+            reason, by = wanted.reason.strip(), caller.principal.name
             return replace(before, override=Override(amount=amount, until_at=wanted.until_at, reason=reason, by=by))
 
         version, action = (wanted.version, "overridden") if wanted else (None, "override_ended")
         return await self.audit.commit_authority(
-            principal, context, lambda tx: self._result(tx, self._update(tx, name, version, changed, action))
+            caller, lambda tx: self._result(tx, self._update(tx, name, version, changed, action))
         )
 
-    async def remove(self, principal: Principal, name: str, context: RequestContext) -> Standing:
+    async def remove(self, caller: Caller, name: str) -> Standing:
         """Remove a budget with its counts, and return its last state. Raises as `Resource.remove`."""
 
         def work(tx: AuthorityTransaction) -> Standing:
@@ -150,7 +148,7 @@ class Budgets(Resource[Budget]):
             self._append(tx, "removed", name, before=before)
             return standing
 
-        return await self.audit.commit_authority(principal, context, work)
+        return await self.audit.commit_authority(caller, work)
 
     def _write(self, tx: AuthorityTransaction, before: Budget, after: Budget) -> None:
         now_at = self.clock.now_at()

@@ -19,7 +19,7 @@ from gateway.domain.audit import AuditEvent, Outcome
 from gateway.domain.budgets import Spender
 from gateway.domain.globs import glob
 from gateway.domain.policies import OutboundStream, ShieldPolicy
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller, Principal
 from gateway.domain.risk_acceptances import Source
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import AccessDenied, AuditUnavailable, BudgetExceeded, ContentPolicyViolation, GatewayError
@@ -113,14 +113,7 @@ class Chat(Service):
         """Tell whether a chat may be cancelled when its client leaves: no budget has to know its final cost."""
         return not self._has_budgets
 
-    async def complete(
-        self,
-        principal: Principal,
-        request: ChatRequest,
-        context: RequestContext,
-        *,
-        tried_by: Principal | None = None,
-    ) -> ChatAnswer:
+    async def complete(self, caller: Caller, request: ChatRequest, *, tried_by: Principal | None = None) -> ChatAnswer:
         """Complete one chat. tried_by: the user who tries it as `principal`; only costs and who it was are recorded.
 
         Raises:
@@ -132,29 +125,22 @@ class Chat(Service):
             UpstreamUnavailable, UpstreamRefused: no completion came back.
             AuditUnavailable: the event could not be written, so there is no answer.
         """
-        exchange = ChatExchange(principal, context, request, self.clock.monotonic_seconds(), tried_by=tried_by)
+        exchange = ChatExchange(caller, request, self.clock.monotonic_seconds(), tried_by=tried_by)
         async with self._recorded(exchange):
             policy = await self._admitted(exchange)
             reply, by = await self._send(exchange, policy, self.routing.complete)
             exchange.answer = self.answer(exchange, reply, by)
-            await self.access.check_reply(principal, exchange.reply(), self.dialect)
+            await self.access.check_reply(caller.principal, exchange.reply(), self.dialect)
             exchange.outbound = await policy.outbound(exchange.reply())
         await self.settle(exchange)
         return ChatAnswer(exchange.reply(), exchange.summary(self.clock.monotonic_seconds()))
 
-    async def stream(
-        self,
-        principal: Principal,
-        request: ChatRequest,
-        context: RequestContext,
-        *,
-        tried_by: Principal | None = None,
-    ) -> ChatStream:
+    async def stream(self, caller: Caller, request: ChatRequest, *, tried_by: Principal | None = None) -> ChatStream:
         """Begin a chat whose completion comes in pieces. The caller closes it. tried_by: as of `complete`.
 
         Raises as `complete`, as long as no piece was given out.
         """
-        exchange = ChatExchange(principal, context, request, self.clock.monotonic_seconds(), tried_by=tried_by)
+        exchange = ChatExchange(caller, request, self.clock.monotonic_seconds(), tried_by=tried_by)
         async with self._recorded(exchange):
             policy = await self._admitted(exchange)
             scanner = await scanner_for(policy, request.prompt)
@@ -197,7 +183,7 @@ class Chat(Service):
 
     async def _admitted(self, exchange: ChatExchange) -> ChatPolicy:
         """Do everything that comes before the prompt is sent; return the policy for this chat."""
-        request, principal = exchange.request, exchange.principal
+        request, principal = exchange.request, exchange.caller.principal
         policy = self._admit(exchange)
         exchange.candidates = self.routing.candidates(request.prompt.model)
         exchange.candidates = self.access.usable(principal, exchange.candidates)
@@ -222,7 +208,7 @@ class Chat(Service):
 
     def _admit(self, exchange: ChatExchange) -> ChatPolicy:
         """Refuse a blocked agent and a model that the key may not use; return the policy for this chat."""
-        principal = exchange.principal
+        principal = exchange.caller.principal
         if self.agents.any_blocked():
             self.agents.check(exchange.claimed_agent())
         policy = self.policies.of(principal, self.policy)
@@ -236,7 +222,7 @@ class Chat(Service):
         self._has_budgets = self.spending.any()
         if not self._has_budgets:
             return
-        request, lineage = exchange.request, exchange.principal.lineage
+        request, lineage = exchange.request, exchange.caller.principal.lineage
         spender = Spender(lineage, exchange.claimed_agent(), request.prompt.model, exchange.payees())
         budget_ids = self.spending.covering(spender)
         if budget_ids:
@@ -250,15 +236,15 @@ class Chat(Service):
         if exchange.inbound is not None and exchange.inbound.action == "blocked":
             summary = exchange.summary(self.clock.monotonic_seconds())
             raise PromptBlocked(summary, is_trial=exchange.tried_by is not None)
-        request, agent = exchange.request, exchange.agent() or exchange.principal.name
-        await self.access.check_prompt(exchange.principal, request.prompt, request.leaves, agent=agent)
+        request, agent = exchange.request, exchange.agent() or exchange.caller.principal.name
+        await self.access.check_prompt(exchange.caller.principal, request.prompt, request.leaves, agent=agent)
 
     async def _send(self, exchange: ChatExchange, policy: ChatPolicy, send: Callable[..., Awaitable[T]]) -> T:
         """Send the prompt, masked if it has to be, and return what `send` does: the answer and who gave it."""
         prompt = (exchange.inbound and exchange.inbound.changed) or exchange.request.prompt
         sent_seconds = self.clock.monotonic_seconds()
         try:
-            return await send(prompt, exchange.candidates, exchange.context.traceparent)
+            return await send(prompt, exchange.candidates, exchange.caller.context.traceparent)
         except UpstreamRefused as error:
             raise await policy.refusal(error) from error
         finally:
@@ -278,10 +264,7 @@ class Chat(Service):
     async def settle(self, exchange: ChatExchange) -> None:
         """Record audit event, alerts, costs and traffic row in one transaction, whether or not anyone still waits."""
         row = traffic_row(
-            exchange,
-            self.ids.new("trf"),
-            occurred_at=self.clock.now_at(),
-            now_seconds=self.clock.monotonic_seconds(),
+            exchange, self.ids.new("trf"), occurred_at=self.clock.now_at(), now_seconds=self.clock.monotonic_seconds()
         )
         event = self._event(exchange, row)
         if exchange.tried_by is not None:
@@ -302,14 +285,14 @@ class Chat(Service):
                 self.store.captures.add(tx, row, text)
             if is_news:
                 seen = sighting(exchange, row)
-                self.agents.record_sighting(tx, seen, context=exchange.context, principal=exchange.principal)
+                self.agents.record_sighting(tx, seen, caller=exchange.caller)
 
         has_more = exchange.code or exchange.reservation or row.detections or captured or unpriced or is_news
         await self.audit.commit(work, is_plain=not has_more and not self.syncs_always)
 
     async def _settle_trial(self, exchange: ChatExchange, event: AuditEvent) -> None:
         """Record the costs of a trial, and who tried which model, without what was found or said."""
-        tried = exchange.principal
+        tried = exchange.caller.principal
         trial = replace(
             event,
             action="chat_tried",
@@ -348,8 +331,8 @@ class Chat(Service):
             source="chat",
             outcome=outcome,
             reason=reason,
-            principal=exchange.tried_by or exchange.principal,
-            request=exchange.context,
+            principal=exchange.tried_by or exchange.caller.principal,
+            request=exchange.caller.context,
             resource_type="model",
             resource_id=row.model,
             details=audit_details(exchange, row),

@@ -13,7 +13,7 @@ from gateway.domain.agents import AgentSource
 from gateway.domain.alerts import AlertSource
 from gateway.domain.budgets import Usage
 from gateway.domain.policies import OutboundStream
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller, Principal
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import AccessDenied, GatewayError, status_of
 from gateway.llm.base import ChatRequest, Prompt, Reply, UpstreamRefused
@@ -73,11 +73,10 @@ class ChatExchange:
     started_seconds: monotonic. candidates: who may answer, the best first. reservation: what is taken from budgets.
     upstream_seconds: the part of the time that was the model's; None while the prompt was not sent. error, is_gone: why
     there is no completion; the client may have left. outbound_stream: how a streamed reply leaves. tried_by: the user
-    who tries a chat as the principal.
+    who tries a chat as the caller.
     """
 
-    principal: Principal
-    context: RequestContext
+    caller: Caller
     request: ChatRequest
     started_seconds: float
     candidates: Sequence[ProviderConnection] = ()
@@ -164,7 +163,7 @@ class ChatExchange:
 
     def claimed_agent(self) -> str:
         """Return the agent that the caller claims to be, else the key's name. Unchecked: never to be stored."""
-        named = self.context.agent or self.request.prompt.user or self.principal.name
+        named = self.caller.context.agent or self.request.prompt.user or self.caller.principal.name
         return named[:MAX_AGENT_CHARS]
 
     def agent(self) -> str | None:
@@ -172,7 +171,7 @@ class ChatExchange:
         if isinstance(self.error, AgentBlocked):
             return self.error.name
         user = self.request.prompt.user
-        named = self.context.agent or (user and _unless_found(self, "user", user))
+        named = self.caller.context.agent or (user and _unless_found(self, "user", user))
         return named[:MAX_AGENT_CHARS] if named else None
 
 
@@ -213,13 +212,13 @@ def traffic_row(exchange: ChatExchange, id: str, *, occurred_at: int, now_second
     return TrafficRow(
         id=id,
         occurred_at=occurred_at,
-        request_id=exchange.context.request_id,
+        request_id=exchange.caller.context.request_id,
         operation=OPERATION,
-        principal_id=exchange.principal.id,
+        principal_id=exchange.caller.principal.id,
         verdict=str(result.verdict),
         score=result.score,
-        key_prefix=exchange.principal.key_prefix,
-        agent=exchange.agent() or exchange.principal.name,
+        key_prefix=exchange.caller.principal.key_prefix,
+        agent=exchange.agent() or exchange.caller.principal.name,
         model=_unless_found(exchange, "model", exchange.request.prompt.model),
         provider=provider.name if provider else None,
         direction=max(found, key=found.__getitem__) if found else None,
@@ -240,8 +239,8 @@ def audit_details(exchange: ChatExchange, row: TrafficRow) -> Mapping[str, objec
     """Return what the audit keeps beside who and when: verdicts and counts, and never a text."""
     details: dict[str, object] = {name: getattr(row, name) for name in _AUDITED}
     details |= {"sha256": row.text_sha256, "chars": row.text_chars}
-    if exchange.principal.policy is not None:
-        details["policy"] = exchange.principal.policy
+    if exchange.caller.principal.policy is not None:
+        details["policy"] = exchange.caller.principal.policy
     if exchange.outbound_stream is not None:
         details["outbound_stream"] = exchange.outbound_stream
     if exchange.has_key:
@@ -266,9 +265,9 @@ def raise_alerts(alerts: Alerts, tx: Transaction, exchange: ChatExchange, row: T
     is_denied = exchange.code == AccessDenied.code
     if not scans and not is_denied and not exchange.has_key:
         return
-    context, denied_by = replace(exchange.context, agent=exchange.agent()), exchange.denied_by
+    context, denied_by = replace(exchange.caller.context, agent=exchange.agent()), exchange.denied_by
     raise_event = partial(
-        alerts.raise_event, tx, occurred_at=row.occurred_at, context=context, principal=exchange.principal
+        alerts.raise_event, tx, occurred_at=row.occurred_at, context=context, principal=exchange.caller.principal
     )
     if exchange.has_key:
         raise_event(
@@ -287,15 +286,14 @@ def raise_alerts(alerts: Alerts, tx: Transaction, exchange: ChatExchange, row: T
             severity=Severity.MEDIUM,
             title="A chat was refused access",
             description="It asked for a model, provider, tool or domain, or came by an agent, that is not allowed.",
-            subject=f"{exchange.principal.id} {denied_by or 'limits'}",
+            subject=f"{exchange.caller.principal.id} {denied_by or 'limits'}",
             evidence=({"request_id": context.request_id, "access_entry": denied_by},),
         )
     for direction, scan in scans:
         alerts.raise_from_scan(
             tx,
             scan.result,
-            principal=exchange.principal,
-            context=context,
+            caller=Caller(exchange.caller.principal, context),
             origin=f"chat.{direction}",
             occurred_at=row.occurred_at,
             direction=direction,

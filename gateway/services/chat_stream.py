@@ -137,7 +137,7 @@ class ChatStream:
             if exchange.outbound is None:
                 if not self._assembly.is_complete:
                     raise UpstreamFault("The model gateway broke off its answer.", detail="its stream has no end")
-                await self.access.check_reply(exchange.principal, self._reply(), self.policy.dialect)
+                await self.access.check_reply(exchange.caller.principal, self._reply(), self.policy.dialect)
                 exchange.outbound = await self.policy.outbound(self._reply())
             last = await self._ending()
             await self._settle()
@@ -262,7 +262,7 @@ class ChatStream:
             "verdict": str(shield.verdict),
             "score": shield.score,
             "action": shield.action,
-            "request_id": self.exchange.context.request_id,
+            "request_id": self.exchange.caller.context.request_id,
         }
         return [*events[:-1], {**late, **events[-1], "shield": told}]
 

@@ -16,7 +16,7 @@ from gateway.domain.detectors import (
     OnError,
 )
 from gateway.domain.keys import KEEP_TEXT
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller, Principal
 from gateway.errors import Conflict, GatewayError, InvalidJson
 from gateway.field_types import line, note
 from gateway.schema import Bounds
@@ -163,7 +163,7 @@ class Detectors(Endpoints[Detector]):
         if record.kind is DetectorKind.JSON and not _has_place(record.body or ""):
             raise Conflict(f"body must be JSON with {PLACEHOLDER} in one of its strings.", param="body")
 
-    async def test(self, principal: Principal, name: str, context: RequestContext) -> DetectorTestResult:
+    async def test(self, caller: Caller, name: str) -> DetectorTestResult:
         """Have a detector judge a harmless text and an attack, even if it is disabled or its circuit is open.
 
         Raises:
@@ -175,14 +175,14 @@ class Detectors(Endpoints[Detector]):
         texts, found = (_HARMLESS, _ATTACK), list[DetectorSaid]()
         try:
             questions = [Question(text, detector.directions[0]) for text in texts]
-            judged = await self.calls.judgements(detector, questions, owner=context.request_id, is_test=True)
+            judged = await self.calls.judgements(detector, questions, owner=caller.context.request_id, is_test=True)
             for text, one in zip(texts, judged, strict=True):
                 found.append(DetectorSaid(text, one.label, one.probability, counts(detector, one)))
         except DetectorFailed as failed:
             error = f"The detector cannot be used: {failed.reason}."
         latency_ms = round((self.clock.monotonic_seconds() - begun_seconds) * 1000, 3)
         model = await self._model(detector) if error is None else None
-        await self.record_test(principal, detector, context, error=error)
+        await self.record_test(caller, detector, error=error)
         return DetectorTestResult(error is None, latency_ms, tuple(found), model, error, self.circuits.status(detector))
 
     async def _model(self, detector: Detector) -> str | None:

@@ -6,7 +6,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from gateway.domain.addresses import check_host, read_base_url
 from gateway.domain.keys import KEEP_TEXT
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller, Principal
 from gateway.domain.providers import key_source, read_key
 from gateway.errors import InvalidRequest
 from gateway.schema import check
@@ -43,15 +43,13 @@ class Endpoints(KeyedResource[R]):
     def _check_change(self, record: R, changes: Any) -> None:
         """Raise Conflict for a change that this record cannot have."""
 
-    async def create(self, principal: Principal, new: Any, context: RequestContext) -> R:
+    async def create(self, caller: Caller, new: Any) -> R:
         """Create a record. Raises what `Resource.create` raises."""
-        record, key = self._patched(self._blank(principal, new), new)
+        record, key = self._patched(self._blank(caller.principal, new), new)
         await self._check_addresses(record)
-        return await self._commit_with_key(
-            principal, context, lambda tx: self._insert(tx, record), record.key_reference, key
-        )
+        return await self._commit_with_key(caller, lambda tx: self._insert(tx, record), record.key_reference, key)
 
-    async def change(self, principal: Principal, name: str, changes: Any, context: RequestContext) -> R:
+    async def change(self, caller: Caller, name: str, changes: Any) -> R:
         """Change a record. Raises what `Resource.change` raises, Conflict also for a change that it cannot have."""
         known: Any = await self.show(name)
         check_version(changes.version, known.version, self.noun)
@@ -62,21 +60,13 @@ class Endpoints(KeyedResource[R]):
 
         # The version is that of the record that was checked, so that no other change in between is lost.
         return await self._commit_with_key(
-            principal,
-            context,
-            lambda tx: self._update(tx, known.id, known.version, lambda before: after),
-            after.key_reference,
-            key,
+            caller, lambda tx: self._update(tx, known.id, known.version, lambda before: after), after.key_reference, key
         )
 
-    async def record_test(
-        self, principal: Principal, record: Any, context: RequestContext, *, error: str | None
-    ) -> None:
+    async def record_test(self, caller: Caller, record: Any, *, error: str | None) -> None:
         """Record a test. error: why it failed, or None. Raises AuditUnavailable."""
         details = {"name": record.name, "ok": error is None, "error": error}
-        await self.audit.commit_authority(
-            principal, context, lambda tx: self._append(tx, "tested", record.id, details=details)
-        )
+        await self.audit.commit_authority(caller, lambda tx: self._append(tx, "tested", record.id, details=details))
 
     def _write(self, tx: AuthorityTransaction, before: Any, after: Any) -> dict[str, object] | None:
         self._repository.change(tx, after)

@@ -26,7 +26,7 @@ from gateway.domain.event_outputs import (
     read_secret,
     read_syslog_target,
 )
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller
 from gateway.domain.providers import read_key
 from gateway.errors import Conflict, GatewayError, InvalidRequest
 from gateway.field_types import PlainName
@@ -132,14 +132,14 @@ class EventOutputs(KeyedResource[EventOutput]):
 
         return await self.store.db.read(work)
 
-    async def create(self, principal: Principal, new: NewOutput, context: RequestContext) -> CreatedOutput:
+    async def create(self, caller: Caller, new: NewOutput) -> CreatedOutput:
         """Create an output. It begins with the next event. Raises as `Resource.create`."""
         check(new)
         made = None
         if new.kind is OutputKind.WEBHOOK and new.secret is None:
             made = SECRET_PREFIX + base64.b64encode(self.ids.random_bytes(SECRET_BYTES)).decode()
             new = replace(new, secret=made)
-        blank = EventOutput(**self._born("out", principal), name="", kind=new.kind, target="")
+        blank = EventOutput(**self._born("out", caller.principal), name="", kind=new.kind, target="")
         reference = f"{STORED}{self.ids.new('key')}"
         record = self._patched(blank, new, reference)
 
@@ -147,11 +147,9 @@ class EventOutputs(KeyedResource[EventOutput]):
             audit, alert = self.store.audit.newest_position(tx), self.store.alerts.newest_position(tx)
             return self._insert(tx, replace(record, audit_position=audit, alert_position=alert))
 
-        return CreatedOutput(await self._commit_with_key(principal, context, work, record.secret, new.secret), made)
+        return CreatedOutput(await self._commit_with_key(caller, work, record.secret, new.secret), made)
 
-    async def change(
-        self, principal: Principal, name: str, changes: ChangedOutput, context: RequestContext
-    ) -> EventOutput:
+    async def change(self, caller: Caller, name: str, changes: ChangedOutput) -> EventOutput:
         """Change an output. The sender uses the change within seconds.
 
         Raises as `Resource.change`, also Conflict if a field does not fit the kind of the output.
@@ -167,15 +165,15 @@ class EventOutputs(KeyedResource[EventOutput]):
 
         key = None if changes.secret is None or changes.secret.startswith(_REFERENCES) else changes.secret
         update = partial(self._update, name=name, version=changes.version, change=changed)
-        return await self._commit_with_key(principal, context, update, reference, key)
+        return await self._commit_with_key(caller, update, reference, key)
 
-    async def test(self, principal: Principal, name: str, context: RequestContext) -> Tried:
+    async def test(self, caller: Caller, name: str) -> Tried:
         """Send one test event past the queue and the filters. Raises NotFound or AuditUnavailable: nothing was sent."""
         output = await self.store.db.read(lambda tx: self.find(tx, name))
         now_at = self.clock.now_at()
-        data = {"message": "A test of this event output.", "output": output.name, "sent_by": principal.name}
+        data = {"message": "A test of this event output.", "output": output.name, "sent_by": caller.principal.name}
         event = OutEvent(self.ids.new("evt"), "test", EventSeverity.INFO, now_at, data)
-        await self.audit.commit_authority(principal, context, lambda tx: self._append(tx, "tested", output.id))
+        await self.audit.commit_authority(caller, lambda tx: self._append(tx, "tested", output.id))
         started_seconds = self.clock.monotonic_seconds()
         reason = None
         try:

@@ -13,7 +13,7 @@ import anyio.to_thread
 from gateway.domain.audit import AuditEvent, AuditFilter
 from gateway.domain.incidents import IncidentCase
 from gateway.domain.paging import MAX_INTEGER
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller, Principal
 from gateway.domain.report_text import write_report
 from gateway.domain.reports import ReportBody, ReportFormat, Section, read_columns
 from gateway.domain.traffic import TrafficFilter, TrafficRow
@@ -57,18 +57,18 @@ class Evidence(Service):
 
     incidents: Incidents
 
-    async def write(self, principal: Principal, incident_id: str, form: ReportFormat, context: RequestContext) -> str:
+    async def write(self, caller: Caller, incident_id: str, form: ReportFormat) -> str:
         """Return the evidence of an incident in one of the formats of reports.
 
         Raises:
             NotFound: there is no such incident. AuditUnavailable: the export could not be recorded.
         """
-        body = await self.store.db.read(lambda tx: self._body(tx, principal, incident_id))
+        body = await self.store.db.read(lambda tx: self._body(tx, caller.principal, incident_id))
         document = await anyio.to_thread.run_sync(write_report, body, form)
         details = {"format": form.value, "sha256": _digest(document.encode())}
         await self.audit.commit(
             lambda tx: self.audit.append_change(
-                tx, "incident_exported", principal, context, "incident", incident_id, details=details
+                tx, "incident_exported", caller, "incident", incident_id, details=details
             )
         )
         return document

@@ -9,7 +9,7 @@ from itertools import chain, count
 from gateway.auth import keyhash, passwords
 from gateway.domain import keys as key_records
 from gateway.domain import users
-from gateway.domain.principals import RequestContext, Role, Scope, local
+from gateway.domain.principals import Caller, RequestContext, Role, Scope, local
 from gateway.errors import SetupError
 from gateway.services.core import Service
 from gateway.services.keys import Keys
@@ -66,8 +66,7 @@ class FirstStart(Service):
             return None if folder is None else await self._left_over(folder)
         if folder is not None:
             _refuse_other(folder)
-        who = local("first-start")
-        context = RequestContext(request_id=self.ids.new("req"))
+        caller = Caller(local("first-start"), RequestContext(request_id=self.ids.new("req")))
         salt, password = self.ids.random_bytes(SALT_BYTES), None
         if password_file is not None:
             password_hash = passwords.hash_password(_read_password(password_file), salt)
@@ -92,10 +91,10 @@ class FirstStart(Service):
                 _reserve(folder, first)  # under the lock of the database, so that one process at a time writes it
             self.store.users.insert(tx, user)
             after = {"username": user.username, "role": user.role.value}
-            self.audit.append_change(tx, "user_created", who, context, "user", user.id, after=after)
+            self.audit.append_change(tx, "user_created", caller, "user", user.id, after=after)
             return first
 
-        return await self.audit.commit_authority(who, context, work)
+        return await self.audit.commit_authority(caller, work)
 
     async def _left_over(self, folder: str) -> FirstCredentials | None:
         """Return credentials that an earlier start committed but did not publish; remove those it did not commit."""

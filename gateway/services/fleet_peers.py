@@ -9,7 +9,7 @@ import anyio
 
 from gateway.domain.addresses import BASE_URL_PROMISE, MAX_URL_CHARS, address_check, check_host, read_base_url
 from gateway.domain.fleet import MAX_PEER_NAME_CHARS, MAX_PEERS, Peer, read_answer
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller
 from gateway.domain.providers import KEY_PROMISE, MAX_KEY_BYTES, read_key
 from gateway.errors import GatewayError, InvalidRequest
 from gateway.field_types import line
@@ -63,7 +63,7 @@ class FleetPeers(KeyedResource[Peer]):
     keys: ProviderKeys
     _limiter: anyio.CapacityLimiter = field(default_factory=partial(anyio.CapacityLimiter, _AT_ONCE), init=False)
 
-    async def create(self, principal: Principal, new: WantedPeer, context: RequestContext) -> Peer:
+    async def create(self, caller: Caller, new: WantedPeer) -> Peer:
         """Create a peer and ask it once. Raises what `Resource.create` raises.
 
         Without an answer the peer is kept, and its record shows the problem.
@@ -74,7 +74,7 @@ class FleetPeers(KeyedResource[Peer]):
         self.keys.check(reference, param="api_key")
         for address in await self.resolve(url):
             _checked_url(check_host, address, new)
-        born, name = self._born("peer", principal), new.name.strip()
+        born, name = self._born("peer", caller.principal), new.name.strip()
         reference = reference or f"{STORED}{born['id']}"
         peer = Peer(
             **born,
@@ -84,7 +84,7 @@ class FleetPeers(KeyedResource[Peer]):
             key_reference=reference,
             allow_private=new.allow_private,
         )
-        made = await self._commit_with_key(principal, context, lambda tx: self._insert(tx, peer), reference, key)
+        made = await self._commit_with_key(caller, lambda tx: self._insert(tx, peer), reference, key)
         return await self._ask(made)
 
     def _namesake(self, tx: Transaction, record: Peer) -> Peer | None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gateway.domain.policies import redacted_categories
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller
 from gateway.domain.risk_acceptances import Source
 from gateway.errors import BodyTooLarge, UpstreamUnavailable
 from gateway.guardrails.contract import Asked, Judged
@@ -21,9 +21,7 @@ class Guardrails:
     scans: Scans
     policy_of: Callable[..., ChatPolicy]
 
-    async def judge(
-        self, principal: Principal, name: str, asked: Asked, context: RequestContext, *, call_id: str | None = None
-    ) -> Judged:
+    async def judge(self, caller: Caller, name: str, asked: Asked, *, call_id: str | None = None) -> Judged:
         """Judge texts by the policy of a key. name: of the contract. call_id: the caller's own id, kept in the audit.
 
         Raises:
@@ -34,11 +32,11 @@ class Guardrails:
         scans = self.scans
         started_seconds = scans.clock.monotonic_seconds()
         policy = self.policy_of(
-            scans.policies.of(principal, scans.policy),
+            scans.policies.of(caller.principal, scans.policy),
             accept=scans.acceptances.accept_for(
-                Source(context.agent or principal.name, principal.lineage, principal.policy)
+                Source(caller.context.agent or caller.principal.name, caller.principal.lineage, caller.principal.policy)
             ),
-            owner=principal.id,
+            owner=caller.principal.id,
         )
         leaves, scanned = await self._scanned(policy, asked)
         result = scanned.result
@@ -46,8 +44,7 @@ class Guardrails:
         await scans.keep(
             result,
             leaves.texts,
-            principal,
-            context,
+            caller,
             direction=asked.direction,
             action=scanned.action,
             elapsed_us=elapsed_us,

@@ -24,7 +24,7 @@ from gateway.domain.harmless import (
 )
 from gateway.domain.keys import KeyRecord
 from gateway.domain.policies import ShieldPolicy
-from gateway.domain.principals import Permission, Principal, RequestContext
+from gateway.domain.principals import Caller, Permission, Principal
 from gateway.domain.risk_acceptances import DAY_MS, MAX_DAYS, NewVerdict, RiskAcceptance, Source
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import Conflict, NotFound
@@ -108,7 +108,7 @@ class Harmless(Service):
             self._suite = rules, [result.detections for result in scanned]
         return self._suite[1]
 
-    async def mark(self, principal: Principal, wanted: MarkHarmless, context: RequestContext) -> MarkedHarmless:
+    async def mark(self, caller: Caller, wanted: MarkHarmless) -> MarkedHarmless:
         """Close the active alerts of a harmless request and make the exception, in one transaction.
 
         The exception of a user who may not manage risk acceptances is proposed. The audit event of each alert names
@@ -124,11 +124,11 @@ class Harmless(Service):
         is_exception = wanted.exception in SCOPES
         if wanted.until_at is not None and not is_exception:
             raise Conflict(f"until belongs to an exception, and not to {wanted.exception}.", param="until")
-        is_proposed = is_exception and Permission.RISK_ACCEPTANCES_MANAGE not in principal.permissions
+        is_proposed = is_exception and Permission.RISK_ACCEPTANCES_MANAGE not in caller.principal.permissions
         given: dict[str, Any] = {
             "reason": wanted.note,
             "accepted_at": now_at,
-            "accepted_by": principal.name,
+            "accepted_by": caller.principal.name,
             "until_at": wanted.until_at or now_at + DEFAULT_DAYS * DAY_MS,
         }
 
@@ -141,14 +141,14 @@ class Harmless(Service):
             active = [alert for alert in subject.alerts if alert.status in ACTIVE]
             if not active and wanted.exception is Exemption.NONE:
                 raise Conflict(f"Nothing was changed: {_why_closed(subject.alerts)}.")
-            closed = tuple(self._closed(alert, subject.row, principal, wanted.note) for alert in active)
+            closed = tuple(self._closed(alert, subject.row, caller.principal, wanted.note) for alert in active)
             for alert in closed:
                 self.store.alerts.change(tx, alert)
             for one in made:
                 self.acceptances.add(tx, one)
             report = None
             if wanted.exception is Exemption.REPORT:
-                report = self._report(tx, subject.row, wanted.note, principal).id
+                report = self._report(tx, subject.row, wanted.note, caller.principal).id
             verdict = None
             if made and not is_proposed:
                 verdict = self.new_verdicts.verdict(tx, subject.row, (*subject.accepted, *made), made)
@@ -159,7 +159,7 @@ class Harmless(Service):
             self._append(tx, wanted, active, marked, rules)
             return marked
 
-        return await self.audit.commit_authority(principal, context, work)
+        return await self.audit.commit_authority(caller, work)
 
     def _closed(self, alert: Alert, row: TrafficRow, principal: Principal, note: str) -> Alert:
         """Return an alert as a false positive that counts only the texts of this request from now on."""
@@ -274,13 +274,12 @@ class Harmless(Service):
             "is_proposed": marked.is_proposed,
             "report": marked.report,
         }
-        who, context = tx.principal, tx.context
         for old, new in zip(before, marked.alerts, strict=True):
             shown = {"before": {"status": old.status.value}, "after": {"status": new.status.value}, "details": details}
-            self.audit.append_change(tx, "alert_false_positive", who, context, "alert", old.id, **shown)
+            self.audit.append_change(tx, "alert_false_positive", tx.caller, "alert", old.id, **shown)
         if not marked.alerts:
             id = marked.request_id
-            self.audit.append_change(tx, "request_harmless", who, context, "request", id, details=details)
+            self.audit.append_change(tx, "request_harmless", tx.caller, "request", id, details=details)
 
 
 def suite_loss(attacks: Sequence[tuple[Detection, ...]], rules: frozenset[str], policy: Policy) -> SuiteLoss:

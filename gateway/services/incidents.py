@@ -18,7 +18,7 @@ from gateway.domain.incidents import (
     incident_of,
 )
 from gateway.domain.paging import Page
-from gateway.domain.principals import Permission, Principal, RequestContext
+from gateway.domain.principals import Caller, Permission, Principal
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import Conflict, GatewayError, InvalidRequest, NotFound
 from gateway.records import project
@@ -73,7 +73,7 @@ class Incidents(Service):
             timeline=self.alerts.timeline(tx, members),
         )
 
-    async def change(self, principal: Principal, wanted: ChangeIncidents, context: RequestContext) -> ChangedIncidents:
+    async def change(self, caller: Caller, wanted: ChangeIncidents) -> ChangedIncidents:
         """Change the alerts of incidents that can be changed like this. An audit event for each alert records it.
 
         Raises:
@@ -92,7 +92,7 @@ class Incidents(Service):
                 for alert in self._members(tx, incident_id):
                     can_move = wanted.status is None or wanted.status in TRANSITIONS[alert.status]
                     if can_move and (alert.status in ACTIVE or wanted.status is not None):
-                        self.alerts.change_in(tx, principal, alert, change, context)
+                        self.alerts.change_in(tx, caller, alert, change)
                         changed.add(incident_id)
             if not changed:
                 raise Conflict("No alert of these incidents can be changed like this.", param="status")
@@ -102,7 +102,7 @@ class Incidents(Service):
 
         return await self.alerts.audit.commit(work)
 
-    async def stop(self, principal: Principal, wanted: StopIncident, context: RequestContext) -> StoppedIncident:
+    async def stop(self, caller: Caller, wanted: StopIncident) -> StoppedIncident:
         """Deny or revoke the key of an incident and block its agent; say of each act whether it was done.
 
         Raises:
@@ -121,9 +121,9 @@ class Incidents(Service):
             force=True,  # also the only key
         )
         possible: Mapping[str, tuple[Permission, str | None, Callable[[], Awaitable[object]]]] = {
-            "deny_key": (Permission.ACCESS_MANAGE, key, lambda: self.access.create(principal, entry, context)),
-            "revoke_key": (Permission.API_KEYS_MANAGE, key, lambda: self.keys.revoke(principal, key or "", context)),
-            "block_agent": (Permission.AGENTS_MANAGE, agent, lambda: self._block(principal, agent or "", context)),
+            "deny_key": (Permission.ACCESS_MANAGE, key, lambda: self.access.create(caller, entry)),
+            "revoke_key": (Permission.API_KEYS_MANAGE, key, lambda: self.keys.revoke(caller, key or "")),
+            "block_agent": (Permission.AGENTS_MANAGE, agent, lambda: self._block(caller, agent or "")),
         }
         chosen = [name for name in possible if getattr(wanted, name)]
         if not chosen:
@@ -131,7 +131,7 @@ class Incidents(Service):
         for name in chosen:
             if possible[name][1] is None:
                 raise Conflict(f"The incident has no {name.partition('_')[2]}; nothing was done.", param=name)
-        acts = [await _done(name, principal, possible[name][0], possible[name][2]) for name in chosen]
+        acts = [await _done(name, caller.principal, possible[name][0], possible[name][2]) for name in chosen]
         details = {
             "note": wanted.reason,
             "incident": wanted.id,
@@ -141,19 +141,17 @@ class Incidents(Service):
 
         def note(tx: Transaction) -> Incident:
             members = self._members(tx, wanted.id)
-            self.alerts.audit.append_change(
-                tx, "incident_stopped", principal, context, "alert", members[-1].id, details=details
-            )
+            self.alerts.audit.append_change(tx, "incident_stopped", caller, "alert", members[-1].id, details=details)
             return incident_of(members)
 
         return StoppedIncident(tuple(acts), await self.alerts.audit.commit(note))
 
-    async def _block(self, principal: Principal, name: str, context: RequestContext) -> object:
+    async def _block(self, caller: Caller, name: str) -> object:
         """Block an agent, also one that was not seen before."""
         record = await self.store.db.read(lambda tx: self.store.agents.by_name(tx, fold_name(name)))
         if record is None:
-            return await self.agents.register(principal, WantedAgent(name=name, status="blocked"), context)
-        return await self.agents.change(principal, record.id, WantedAgent(status="blocked"), context)
+            return await self.agents.register(caller, WantedAgent(name=name, status="blocked"))
+        return await self.agents.change(caller, record.id, WantedAgent(status="blocked"))
 
     def _members(self, tx: Transaction, incident_id: str) -> tuple[Alert, ...]:
         members = self.store.alerts.of_incident(tx, incident_id)

@@ -14,7 +14,7 @@ from gateway.domain.keys import (
     KeyRecord,
     NewKey,
 )
-from gateway.domain.principals import Permission, Principal, RequestContext, Scope
+from gateway.domain.principals import Caller, Permission, Principal, Scope
 from gateway.errors import Conflict, InvalidRequest, PermissionDenied
 from gateway.schema import check
 from gateway.services.resource import Resource, check_future, patched
@@ -32,7 +32,7 @@ class Keys(Resource[KeyRecord]):
     repository = "keys"
     audited = ("name", "prefix", "scopes", "rate_limit", "expires_at", "policy", "models")
 
-    async def create(self, principal: Principal, new: NewKey, context: RequestContext) -> CreatedKey:
+    async def create(self, caller: Caller, new: NewKey) -> CreatedKey:
         """Create a key. Only this answer contains its text; the store keeps the SHA-256.
 
         Raises:
@@ -40,15 +40,15 @@ class Keys(Resource[KeyRecord]):
             PermissionDenied: scopes that `principal` does not hold, or a policy without the permission to write one.
             AuditUnavailable: the key was not created.
         """
-        return await self.audit.commit_authority(principal, context, lambda tx: self.issue(tx, new))
+        return await self.audit.commit_authority(caller, lambda tx: self.issue(tx, new))
 
     def issue(self, tx: AuthorityTransaction, new: NewKey) -> CreatedKey:
         """Create a key in a transaction. Raises what `create` does."""
         check(new)
         check_future(new.expires_at, self.clock.now_at())
-        _check_grant(tx.principal, new.scopes)
+        _check_grant(tx.caller.principal, new.scopes)
         policy = self._policy(tx, new.policy)
-        _check_policy(tx.principal, None, policy)
+        _check_policy(tx.caller.principal, None, policy)
         made = self._new(
             tx,
             name=new.name.strip(),
@@ -61,14 +61,7 @@ class Keys(Resource[KeyRecord]):
         self._insert(tx, made.record)
         return made
 
-    async def rotate(
-        self,
-        principal: Principal,
-        name: str,
-        context: RequestContext,
-        *,
-        grace_seconds: int = DEFAULT_GRACE_SECONDS,
-    ) -> CreatedKey:
+    async def rotate(self, caller: Caller, name: str, *, grace_seconds: int = DEFAULT_GRACE_SECONDS) -> CreatedKey:
         """Create a key that replaces another. The old key is revoked after `grace_seconds`.
 
         The new key has the name, scopes, rate limit, policy and models of the old one, and its lifetime from now on.
@@ -89,7 +82,7 @@ class Keys(Resource[KeyRecord]):
                 raise Conflict(f"The key {old.id} is {old.status_at(now_at)}: create a new one.")
             if old.revoked_at is not None:
                 raise Conflict(f"The key {old.id} is being rotated already.")
-            _check_grant(principal, old.scopes)
+            _check_grant(caller.principal, old.scopes)
             made = self._new(
                 tx,
                 **{name: getattr(old, name) for name in ("name", "scopes", "rate_limit", "policy", "models")},
@@ -104,9 +97,9 @@ class Keys(Resource[KeyRecord]):
             self._append(tx, "rotated", old.id, after=after, details=details)
             return made
 
-        return await self.audit.commit_authority(principal, context, work)
+        return await self.audit.commit_authority(caller, work)
 
-    async def revoke(self, principal: Principal, name: str, context: RequestContext) -> KeyRecord:
+    async def revoke(self, caller: Caller, name: str) -> KeyRecord:
         """Revoke a key and return its record. Every process on this database refuses it at once.
 
         Raises:
@@ -124,7 +117,7 @@ class Keys(Resource[KeyRecord]):
             self._append(tx, "revoked", record.id, details=details, **shown)
             return self.find(tx, record.id)
 
-        return await self.audit.commit_authority(principal, context, work)
+        return await self.audit.commit_authority(caller, work)
 
     def _changed(self, tx: AuthorityTransaction, before: KeyRecord, changes: ChangedKey) -> KeyRecord:
         now_at = self.clock.now_at()
@@ -141,8 +134,8 @@ class Keys(Resource[KeyRecord]):
             policy=before.policy if changes.policy == KEEP_TEXT else self._policy(tx, changes.policy),
             models=before.models if changes.models is None else _distinct(changes.models),
         )
-        _check_policy(tx.principal, before.policy, after.policy)
-        _check_grant(tx.principal, [scope for scope in after.scopes if scope not in before.scopes])
+        _check_policy(tx.caller.principal, before.policy, after.policy)
+        _check_grant(tx.caller.principal, [scope for scope in after.scopes if scope not in before.scopes])
         return after
 
     def _new(self, tx: AuthorityTransaction, **fields: Any) -> CreatedKey:
@@ -153,7 +146,7 @@ class Keys(Resource[KeyRecord]):
             prefix=prefix_of(key),
             digest=hash_key(key),
             created_at=self.clock.now_at(),
-            created_by=tx.principal.name,
+            created_by=tx.caller.principal.name,
         )
         return CreatedKey(key=key, record=record)
 

@@ -12,7 +12,7 @@ import anyio.to_thread
 
 from gateway.domain.local_rules import LocalRule
 from gateway.domain.policies import MAX_REASON_CHARS
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller
 from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.field_types import line
 from gateway.schema import check
@@ -73,7 +73,7 @@ class LocalRules(Resource[LocalRule]):
             raise NotFound("There is no such stored rule.")
         return versions
 
-    async def create(self, principal: Principal, new: NewRule, context: RequestContext) -> LocalRule:
+    async def create(self, caller: Caller, new: NewRule) -> LocalRule:
         """Store a rule. This process uses it before it answers, and the others soon.
 
         Raises:
@@ -82,11 +82,11 @@ class LocalRules(Resource[LocalRule]):
         """
         check(new)
         await self._check_draft(new.rule)
-        made: LocalRule = await super().create(principal, new, context)
+        made: LocalRule = await super().create(caller, new)
         await self._follow()
         return made
 
-    async def change(self, principal: Principal, name: str, changes: ChangedRule, context: RequestContext) -> LocalRule:
+    async def change(self, caller: Caller, name: str, changes: ChangedRule) -> LocalRule:
         """Store a new version of a rule. Raises as `create`; NotFound, and Conflict also for another version."""
         check(changes)
         rule, history = changes.rule, await self.history(name)
@@ -99,11 +99,11 @@ class LocalRules(Resource[LocalRule]):
         if rule.get("id") != name:
             raise InvalidRequest("rule.id cannot be changed.", param="rule.id")
         await self._check_draft(rule)
-        changed: LocalRule = await super().change(principal, name, replace(changes, rule=rule), context)
+        changed: LocalRule = await super().change(caller, name, replace(changes, rule=rule))
         await self._follow()
         return changed
 
-    async def remove(self, principal: Principal, wanted: RemoveRule, context: RequestContext) -> LocalRule:  # type: ignore[override]
+    async def remove(self, caller: Caller, wanted: RemoveRule) -> LocalRule:  # type: ignore[override]
         """Store a version that removes a rule, and return it. Raises InvalidRequest without a reason, and NotFound."""
         check(wanted)
         if not wanted.reason.strip():
@@ -111,13 +111,13 @@ class LocalRules(Resource[LocalRule]):
 
         def work(tx: AuthorityTransaction) -> LocalRule:
             before = self.find(tx, wanted.id)
-            after = self._next(before, principal, None, wanted.reason)
+            after = self._next(before, caller, None, wanted.reason)
             self.store.local_rules.insert(tx, after)
             shown = {"before": self._shown(before), "after": self._shown(after)}
             self._append(tx, "removed", wanted.id, **shown)
             return after
 
-        removed = await self.audit.commit_authority(principal, context, work)
+        removed = await self.audit.commit_authority(caller, work)
         await self._follow()
         return removed
 
@@ -141,15 +141,14 @@ class LocalRules(Resource[LocalRule]):
         if versions and versions[0].rule is not None:
             raise Conflict("There is already a stored rule of this id.", param="rule.id")
         before = versions[0] if versions else LocalRule(str(new.rule["id"]), 0, None, "", 0, "")
-        return self._next(before, tx.principal, new.rule, new.reason)
+        return self._next(before, tx.caller, new.rule, new.reason)
 
     def _changed(self, tx: AuthorityTransaction, before: LocalRule, changes: ChangedRule) -> LocalRule:
-        return before if changes.rule == before.rule else self._next(before, tx.principal, changes.rule, changes.reason)
+        return before if changes.rule == before.rule else self._next(before, tx.caller, changes.rule, changes.reason)
 
-    def _next(
-        self, before: LocalRule, principal: Principal, rule: Mapping[str, object] | None, reason: str
-    ) -> LocalRule:
-        return LocalRule(before.id, before.version + 1, rule, reason.strip(), self.clock.now_at(), principal.name)
+    def _next(self, before: LocalRule, caller: Caller, rule: Mapping[str, object] | None, reason: str) -> LocalRule:
+        by = caller.principal.name
+        return LocalRule(before.id, before.version + 1, rule, reason.strip(), self.clock.now_at(), by)
 
 
 def checked_trial(base: Shield, rule: Mapping[str, object]) -> Shield:

@@ -76,7 +76,7 @@ class Policies(Resource[PolicyRecord]):
         return _checked(changed or new, wanted).shield_policy()
 
     def _made(self, tx: AuthorityTransaction, new: WantedPolicy) -> PolicyRecord:
-        blank = PolicyRecord(**self._born("pol", tx.principal), name="")
+        blank = PolicyRecord(**self._born("pol", tx.caller.principal), name="")
         return self._changed(tx, blank, new)
 
     def _changed(self, tx: AuthorityTransaction, before: PolicyRecord, changes: WantedPolicy) -> PolicyRecord:

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, TypeVar
 import anyio
 
 from gateway import settings
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller
 from gateway.domain.providers import MAX_KEY_BYTES
 from gateway.errors import GatewayError, InvalidRequest, SetupError
 from gateway.log import Log
@@ -162,12 +162,7 @@ class KeyedResource(Resource[R]):
     log: Log
 
     async def _commit_with_key(
-        self,
-        principal: Principal,
-        context: RequestContext,
-        work: Callable[[AuthorityTransaction], T],
-        reference: str | None,
-        key: str | None,
+        self, caller: Caller, work: Callable[[AuthorityTransaction], T], reference: str | None, key: str | None
     ) -> T:
         """Commit `work`, and keep `key` if one is given and the reference is a stored one.
 
@@ -175,7 +170,7 @@ class KeyedResource(Resource[R]):
             InvalidRequest: hosts share the database, and only this one would have the key. SetupError: it was not kept.
         """
         if key is None or reference is None or not reference.startswith(STORED):
-            return await self.audit.commit_authority(principal, context, work)
+            return await self.audit.commit_authority(caller, work)
         if self.store.db.is_shared:
             raise InvalidRequest(
                 "Several hosts share the database, and a secret that is typed in or made here would stay on this one. "
@@ -198,7 +193,7 @@ class KeyedResource(Resource[R]):
                 self.store.keyfile.drop(key_id)
 
         try:
-            return await self.audit.commit_authority(principal, context, keeping)
+            return await self.audit.commit_authority(caller, keeping)
         except BaseException:
             # Also after a cancellation. A disk that refuses writes keeps the key.
             with anyio.move_on_after(_DROP_SECONDS, shield=True), suppress(GatewayError, OSError):

@@ -9,7 +9,7 @@ from gateway.domain.addresses import BASE_URL_PROMISE, MAX_URL_CHARS
 from gateway.domain.circuits import ProviderStatus
 from gateway.domain.keys import KEEP_TEXT
 from gateway.domain.prices import MAX_REPLY_TOKENS, MAX_USD, Price, to_micro
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller, Principal
 from gateway.domain.providers import (
     KEY_PROMISE,
     MAX_KEY_BYTES,
@@ -141,7 +141,7 @@ class Providers(Endpoints[Provider]):
         """Return the stored providers, oldest first, then the one of the settings."""
         return (*await super().list(), *(() if self.from_settings is None else (self.from_settings,)))
 
-    async def test(self, principal: Principal, name: str, context: RequestContext) -> ProviderTestResult:
+    async def test(self, caller: Caller, name: str) -> ProviderTestResult:
         """Ask a provider for its models, or for a tiny completion if it lists none. Counts like any other request.
 
         It is asked even if it is disabled or its circuit is open.
@@ -158,7 +158,7 @@ class Providers(Endpoints[Provider]):
             self.circuits.succeeded(provider)
         else:
             self.circuits.failed(provider, outcome.error)
-        await self.record_test(principal, provider, context, error=outcome.error)
+        await self.record_test(caller, provider, error=outcome.error)
         return ProviderTestResult(
             **asdict(outcome), ok=outcome.error is None, latency_ms=latency_ms, status=self.circuits.status(provider)
         )

@@ -10,7 +10,7 @@ import anyio
 import anyio.to_thread
 
 from gateway.domain.posture import PosturePoint
-from gateway.domain.principals import Principal, RequestContext, local
+from gateway.domain.principals import Caller, Principal, RequestContext, local
 from gateway.domain.report_text import write_report
 from gateway.domain.reports import (
     DEFAULT_PERIOD_MS,
@@ -89,13 +89,7 @@ class Reports(Resource[Report]):
     _limiter: anyio.CapacityLimiter = field(init=False, default_factory=partial(anyio.CapacityLimiter, 1))
 
     async def make(
-        self,
-        principal: Principal,
-        wanted: NewReport,
-        context: RequestContext,
-        *,
-        progress: Progress | None = None,
-        schedule: str | None = None,
+        self, caller: Caller, wanted: NewReport, *, progress: Progress | None = None, schedule: str | None = None
     ) -> MadeReport:
         """Make a report, store it, and return it with its document.
 
@@ -103,8 +97,8 @@ class Reports(Resource[Report]):
             PermissionDenied: it shows data that the caller may not see. AuditUnavailable: it was not stored.
             Conflict: the period ends before it begins, or is too long.
         """
-        _check_may_see(principal, wanted.type)
-        body = await self._body(principal.name, wanted, progress)
+        _check_may_see(caller.principal, wanted.type)
+        body = await self._body(caller.principal.name, wanted, progress)
         document = await anyio.to_thread.run_sync(write_report, body, wanted.format, limiter=self._limiter)
         raw = document.encode()
         report = Report(
@@ -114,7 +108,7 @@ class Reports(Resource[Report]):
             since_at=body.since_at,
             until_at=body.until_at,
             created_at=body.made_at,
-            created_by=principal.name,
+            created_by=caller.principal.name,
             schedule=schedule,
             document_bytes=len(raw),
             document_sha256=hashlib.sha256(raw).hexdigest(),
@@ -123,7 +117,7 @@ class Reports(Resource[Report]):
         def work(tx: Transaction) -> MadeReport:
             self.store.reports.insert(tx, report, document=document)
             details = {"type": report.type, "format": report.format, "sha256": report.document_sha256}
-            self.audit.append_change(tx, "report_created", principal, context, "report", report.id, details=details)
+            self.audit.append_change(tx, "report_created", caller, "report", report.id, details=details)
             return MadeReport(report, document)
 
         return await self.audit.commit(work)
@@ -154,7 +148,7 @@ class Reports(Resource[Report]):
                 until = next_at - span
                 wanted = NewReport(type=schedule.type, format=schedule.format, since=until - span, until=until)
                 context = RequestContext(request_id=self.ids.new("req"))
-                await self.make(local("gateway"), wanted, context, schedule=schedule.id)
+                await self.make(Caller(local("gateway"), context), wanted, schedule=schedule.id)
 
     async def _body(self, made_by: str, wanted: NewReport, progress: Progress | None) -> ReportBody:
         now_at = self.clock.now_at()
@@ -194,14 +188,14 @@ class ReportSchedules(Resource[ReportSchedule]):
     audited = ("type", "format", "every", "enabled")
 
     def _made(self, tx: AuthorityTransaction, new: NewSchedule) -> ReportSchedule:
-        _check_may_see(tx.principal, new.type)
-        born = self._born("rsc", tx.principal)
+        _check_may_see(tx.caller.principal, new.type)
+        born = self._born("rsc", tx.caller.principal)
         return ReportSchedule(**asdict(new), **born, next_at=born["created_at"] + EVERY_MS[new.every])
 
     def _changed(self, tx: AuthorityTransaction, before: ReportSchedule, changes: ChangedSchedule) -> ReportSchedule:
         after = patched(before, changes)
-        _check_may_see(tx.principal, before.type)
-        _check_may_see(tx.principal, after.type)
+        _check_may_see(tx.caller.principal, before.type)
+        _check_may_see(tx.caller.principal, after.type)
         if after.every != before.every:
             after = replace(after, next_at=self.clock.now_at() + EVERY_MS[after.every])
         return after

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from gateway.domain.keys import KEEP_AT, KEEP_TEXT, KeyRecord
 from gateway.domain.paging import Page
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller, Principal
 from gateway.errors import Conflict, InvalidRequest, NotFound
 from gateway.schema import check
 from gateway.services.core import Service
@@ -103,7 +103,7 @@ class Resource(Service, Generic[R]):
         """Return one record. Raises NotFound."""
         return await self.store.db.read(lambda tx: self.find(tx, name))
 
-    async def create(self, principal: Principal, new: Any, context: RequestContext) -> Any:
+    async def create(self, caller: Caller, new: Any) -> Any:
         """Create a record.
 
         Raises:
@@ -112,10 +112,10 @@ class Resource(Service, Generic[R]):
         """
         check(new)
         return await self.audit.commit_authority(
-            principal, context, lambda tx: self._result(tx, self._insert(tx, self._made(tx, new)))
+            caller, lambda tx: self._result(tx, self._insert(tx, self._made(tx, new)))
         )
 
-    async def change(self, principal: Principal, name: str, changes: Any, context: RequestContext) -> Any:
+    async def change(self, caller: Caller, name: str, changes: Any) -> Any:
         """Change a record. The change holds for every process at its next request.
 
         Raises:
@@ -129,15 +129,15 @@ class Resource(Service, Generic[R]):
             change = partial(self._changed, tx, changes=changes)
             return self._result(tx, self._update(tx, name, changes.version, change))
 
-        return await self.audit.commit_authority(principal, context, work)
+        return await self.audit.commit_authority(caller, work)
 
-    async def remove(self, principal: Principal, name: str, context: RequestContext) -> Any:
+    async def remove(self, caller: Caller, name: str) -> Any:
         """Remove a record and return it as it was.
 
         Raises:
             NotFound: there is none. Conflict: something needs it. AuditUnavailable: it is still there.
         """
-        return await self.audit.commit_authority(principal, context, lambda tx: self._delete(tx, name))
+        return await self.audit.commit_authority(caller, lambda tx: self._delete(tx, name))
 
     def find(self, tx: Transaction, name: str) -> R:
         """Return one record in a transaction. Raises NotFound."""
@@ -194,7 +194,7 @@ class Resource(Service, Generic[R]):
 
     def _append(self, tx: AuthorityTransaction, action: str, id: str, **what: Any) -> None:
         kind = self.resource_type
-        self.audit.append_change(tx, f"{kind}_{action}", tx.principal, tx.context, kind, id, **what)
+        self.audit.append_change(tx, f"{kind}_{action}", tx.caller, kind, id, **what)
 
     def _check_name(self, tx: Transaction, record: R) -> None:
         other = self._namesake(tx, record)

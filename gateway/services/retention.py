@@ -71,7 +71,7 @@ class Retention(Service):
             if count := await self._repeat(batch):
                 head = await self.store.db.read(partial(self.store.audit.beginning, instance_id=instance_id))
                 details = {"events": count, "before": before, "boundary_seq": head.seq, "boundary_hash": head.hash}
-                note = partial(self.audit.append_change, action="audit_pruned", principal=None, context=None)
+                note = partial(self.audit.append_change, action="audit_pruned", caller=None)
                 await self.audit.commit(partial(note, kind="audit_chain", id=instance_id, details=details))
 
     async def _repeat(self, batch: Callable[[Transaction], int]) -> int:

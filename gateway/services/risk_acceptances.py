@@ -10,7 +10,7 @@ from functools import partial
 from typing import Annotated
 
 from gateway.domain.alerts import Alert, AlertFilter, AlertSource
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller
 from gateway.domain.risk_acceptances import (
     MAX_ACCEPTANCES,
     MAX_DAYS,
@@ -107,9 +107,7 @@ class RiskAcceptances(Resource[RiskAcceptance]):
             raise NotFound(f"The risk acceptance {one.id} is revoked; the list of all still has it.", param="id")
         return one
 
-    async def create(
-        self, principal: Principal, new: WantedAcceptance, context: RequestContext, *, rules: Collection[str] = ()
-    ) -> RiskAcceptance:
+    async def create(self, caller: Caller, new: WantedAcceptance, *, rules: Collection[str] = ()) -> RiskAcceptance:
         """Accept a risk from the next scan on. Raises what `Resource.create` raises.
 
         rules: the ids that a detection may have.
@@ -134,16 +132,14 @@ class RiskAcceptances(Resource[RiskAcceptance]):
                 digest=digest,
                 reason=new.reason.strip(),
                 accepted_at=self.clock.now_at(),
-                accepted_by=principal.name,
+                accepted_by=caller.principal.name,
                 until_at=new.until_at,
             )
             self.add(tx, made)
-            self.audit.append_change(
-                tx, "risk_accepted", principal, context, self.resource_type, made.id, after=self._shown(made)
-            )
+            self.audit.append_change(tx, "risk_accepted", caller, self.resource_type, made.id, after=self._shown(made))
             return made
 
-        return await self.audit.commit_authority(principal, context, work)
+        return await self.audit.commit_authority(caller, work)
 
     def add(self, tx: AuthorityTransaction, made: RiskAcceptance) -> None:
         """Store an acceptance; the caller appends the audit event.
@@ -161,7 +157,7 @@ class RiskAcceptances(Resource[RiskAcceptance]):
             raise Conflict(f"There are {MAX_ACCEPTANCES} risk acceptances in force; revoke some first.")
         self.store.risk_acceptances.insert(tx, made)
 
-    async def approve(self, principal: Principal, name: str, context: RequestContext) -> RiskAcceptance:
+    async def approve(self, caller: Caller, name: str) -> RiskAcceptance:
         """Put a proposed acceptance in force.
 
         Raises:
@@ -177,14 +173,14 @@ class RiskAcceptances(Resource[RiskAcceptance]):
                 is_proposed=False,
                 proposed_by=before.accepted_by,
                 accepted_at=now_at,
-                accepted_by=principal.name,
+                accepted_by=caller.principal.name,
             )
 
         return await self.audit.commit_authority(
-            principal, context, lambda tx: self._update(tx, name, None, approved, action="approved")
+            caller, lambda tx: self._update(tx, name, None, approved, action="approved")
         )
 
-    async def revoke(self, principal: Principal, name: str, context: RequestContext) -> RiskAcceptance:
+    async def revoke(self, caller: Caller, name: str) -> RiskAcceptance:
         """Revoke an acceptance, or decline a proposed one. Its record stays.
 
         Raises:
@@ -194,13 +190,13 @@ class RiskAcceptances(Resource[RiskAcceptance]):
         def revoked(before: RiskAcceptance) -> RiskAcceptance:
             if before.revoked_at is not None:
                 raise Conflict(f"The risk acceptance {before.id} is revoked already.")
-            return replace(before, revoked_at=self.clock.now_at(), revoked_by=principal.name)
+            return replace(before, revoked_at=self.clock.now_at(), revoked_by=caller.principal.name)
 
         def work(tx: AuthorityTransaction) -> RiskAcceptance:
             action = "declined" if self.find(tx, name).is_proposed else "revoked"
             return self._update(tx, name, None, revoked, action=action)
 
-        return await self.audit.commit_authority(principal, context, work)
+        return await self.audit.commit_authority(caller, work)
 
     def _changed(self, tx: AuthorityTransaction, before: RiskAcceptance, changes: ChangedAcceptance) -> RiskAcceptance:
         check_future(changes.until_at, self.clock.now_at(), param="until", days=MAX_DAYS)

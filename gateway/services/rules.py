@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from gateway.domain.local_rules import LocalRule
 from gateway.domain.policies import MAX_REASON_CHARS, UNSCANNABLE_RULE, RuleOverride
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller
 from gateway.domain.traffic_sums import HOUR_MS
 from gateway.errors import Conflict, InvalidRequest, NotFound, SetupError
 from gateway.field_types import line
@@ -203,7 +203,7 @@ class Rules(Service):
             raise NotFound(f"There is no such rule.{hint(rule_id, await self.rule_ids())}", param="rule")
         return found
 
-    async def change(self, principal: Principal, wanted: WantedOverride, context: RequestContext) -> RuleInUse:
+    async def change(self, caller: Caller, wanted: WantedOverride) -> RuleInUse:
         """Override a rule. Every process applies it to the next text.
 
         Raises:
@@ -227,7 +227,7 @@ class Rules(Service):
                 severity=_severity(rule, before, wanted.severity),
                 reason=reason or None,
                 changed_at=now_at,
-                changed_by=principal.name,
+                changed_by=caller.principal.name,
                 version=version + 1,
             )
             if after.enabled is False and not reason:
@@ -235,9 +235,9 @@ class Rules(Service):
             self.store.rule_overrides.put(tx, after)
             shown = {"before": RuleInUse(rule, before).shown(), "after": RuleInUse(rule, after).shown()}
             details = {"reason": reason} if reason else None
-            self.audit.append_change(tx, "rule_changed", principal, context, "rule", rule.id, **shown, details=details)
+            self.audit.append_change(tx, "rule_changed", caller, "rule", rule.id, **shown, details=details)
 
-        await self.audit.commit_authority(principal, context, work)
+        await self.audit.commit_authority(caller, work)
         return await self.show(rule.id)
 
 

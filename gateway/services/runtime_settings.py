@@ -5,7 +5,7 @@ from dataclasses import Field, dataclass
 from typing import Any
 
 from gateway import settings
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller
 from gateway.errors import InvalidRequest
 from gateway.services.core import Service
 from gateway.services.retention import Days
@@ -53,9 +53,7 @@ class RuntimeSettings(Service):
         changed = await self.store.db.read(lambda tx: {name: changed_days(self.store, tx, name) for name in CHANGEABLE})
         return tuple(self._view(row, changed.get(row.name)) for row in settings.rows())
 
-    async def change(
-        self, principal: Principal, wanted: Mapping[str, int | None], context: RequestContext
-    ) -> tuple[SettingView, ...]:
+    async def change(self, caller: Caller, wanted: Mapping[str, int | None]) -> tuple[SettingView, ...]:
         """Set settings of `CHANGEABLE`; None undoes a change. Return every setting.
 
         Raises:
@@ -74,7 +72,7 @@ class RuntimeSettings(Service):
                 after = self.value(tx, name)
                 if before != after:
                     shown = {"before": {"value": before}, "after": {"value": after}}
-                    self.audit.append_change(tx, "setting_changed", principal, context, "setting", name, **shown)
+                    self.audit.append_change(tx, "setting_changed", caller, "setting", name, **shown)
 
         await self.audit.commit(work)
         return await self.list()

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, cast
 import anyio
 
 from gateway.domain.policies import CapturedText, ShieldPolicy
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller
 from gateway.domain.risk_acceptances import Source
 from gateway.domain.traffic import TrafficRow
 from gateway.errors import InvalidRequest
@@ -99,9 +99,7 @@ class Scans(Service):
         super().__post_init__(core)
         self._captures = Captures(self.scanner.scan)
 
-    async def scan(
-        self, principal: Principal, command: ScanText, context: RequestContext, *, is_recorded: bool = True
-    ) -> ScanAnswer:
+    async def scan(self, caller: Caller, command: ScanText, *, is_recorded: bool = True) -> ScanAnswer:
         """Scan one text. A REVIEW or BLOCK is answered after its audit event and alert are committed.
 
         is_recorded: False for a text that an operator tries out; it is judged alike and leaves no trace.
@@ -111,10 +109,12 @@ class Scans(Service):
             ShieldUnavailable: the shield failed; nothing may be let through. Shed: it waited too long for its turn.
             AuditUnavailable, Overloaded: what was found could not be recorded.
         """
-        policy = self.policies.of(principal, self.policy)
-        source = Source(context.agent or principal.name, principal.lineage, principal.policy)
+        policy = self.policies.of(caller.principal, self.policy)
+        source = Source(
+            caller.context.agent or caller.principal.name, caller.principal.lineage, caller.principal.policy
+        )
         accept = self.acceptances.accept_for(source)
-        result, elapsed_us = await self._scanned(command, policy, owner=principal.id, accept=accept)
+        result, elapsed_us = await self._scanned(command, policy, owner=caller.principal.id, accept=accept)
         answer = _answer(result, elapsed_us)
         if not is_recorded:
             return answer
@@ -122,8 +122,7 @@ class Scans(Service):
         await self.keep(
             result,
             (_leaf(text),),
-            principal,
-            context,
+            caller,
             direction=direction,
             action=answer.action,
             elapsed_us=elapsed_us,
@@ -157,8 +156,7 @@ class Scans(Service):
         self,
         result: ScanResult,
         leaves: Sequence[Leaf],
-        principal: Principal,
-        context: RequestContext,
+        caller: Caller,
         *,
         direction: Direction,
         action: str,
@@ -178,13 +176,13 @@ class Scans(Service):
         row = TrafficRow(
             id=self.ids.new("trf"),
             occurred_at=self.clock.now_at(),
-            request_id=context.request_id,
+            request_id=caller.context.request_id,
             operation=operation,
-            principal_id=principal.id,
+            principal_id=caller.principal.id,
             verdict=str(result.verdict),
             score=result.score,
-            key_prefix=principal.key_prefix,
-            agent=context.agent,
+            key_prefix=caller.principal.key_prefix,
+            agent=caller.context.agent,
             direction=str(direction),
             action=action,
             detections=tuple(described(result.detections, direction)),
@@ -205,14 +203,13 @@ class Scans(Service):
                 with anyio.move_on_after(CROWD_SECONDS), contextlib.suppress(StoreUnavailable):
                     await self.store.db.write(lambda tx: None, is_durable=False)
             return
-        await self._commit(result, row, principal, context, details or {}, insert)
+        await self._commit(result, row, caller, details or {}, insert)
 
     async def _commit(
         self,
         result: ScanResult,
         row: TrafficRow,
-        principal: Principal,
-        context: RequestContext,
+        caller: Caller,
         details: Mapping[str, object],
         insert: Callable[[Transaction], None],
     ) -> None:
@@ -227,8 +224,8 @@ class Scans(Service):
         event = self.audit.event(
             f"shield_scan_{row.verdict.lower()}",
             source="shield",
-            principal=principal,
-            request=context,
+            principal=caller.principal,
+            request=caller.context,
             resource_type="text",
             direction=row.direction,
             details=told | dict(details),
@@ -239,8 +236,7 @@ class Scans(Service):
             self.alerts.raise_from_scan(
                 tx,
                 result,
-                principal=principal,
-                context=context,
+                caller=caller,
                 origin=row.operation,
                 occurred_at=row.occurred_at,
                 direction=Direction(row.direction or ""),

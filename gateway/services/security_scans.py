@@ -9,7 +9,7 @@ from typing import Annotated
 import anyio
 import anyio.to_thread
 
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller
 from gateway.domain.security_scans import ItemKind, ScannedItem, SecurityScan, security_scan
 from gateway.errors import Conflict, InvalidRequest
 from gateway.schema import Bounds
@@ -63,7 +63,7 @@ class SecurityScans(Resource[SecurityScan]):
         self._folders = tuple(os.path.realpath(path) for path in self.scan_paths)
         self._limiter = anyio.CapacityLimiter(1)  # a run keeps a processor busy
 
-    async def run(self, principal: Principal, wanted: NewSecurityScan, context: RequestContext) -> SecurityScan:
+    async def run(self, caller: Caller, wanted: NewSecurityScan) -> SecurityScan:
         """Scan everything and store the result.
 
         Raises:
@@ -78,15 +78,15 @@ class SecurityScans(Resource[SecurityScan]):
                 raise InvalidRequest(f"A text must be at most {limit}.", param=f"items[{number}].text")
         allowed = [self._allowed(path, number) for number, path in enumerate(wanted.paths)]
         items = await anyio.to_thread.run_sync(self._scan_all, wanted.items, allowed, limiter=self._limiter)
-        scan = security_scan(self.ids.new("run"), items, occurred_at=self.clock.now_at(), started_by=principal.name)
+        scan = security_scan(
+            self.ids.new("run"), items, occurred_at=self.clock.now_at(), started_by=caller.principal.name
+        )
         counted = ("verdict", "scanned", "blocked", "reviewed", "unreadable")
         details = {name: getattr(scan, name) for name in counted} | {"paths": wanted.paths}
 
         def work(tx: Transaction) -> SecurityScan:
             self.store.security_scans.insert(tx, scan)
-            self.audit.append_change(
-                tx, "security_scan_run", principal, context, "security_scan", scan.id, details=details
-            )
+            self.audit.append_change(tx, "security_scan_run", caller, "security_scan", scan.id, details=details)
             return scan
 
         return await self.audit.commit(work)

@@ -14,7 +14,7 @@ import anyio.from_thread
 import anyio.to_thread
 
 from gateway.domain.detectors import Detector
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller
 from gateway.errors import GatewayError
 from gateway.llm.base import Leaf, LeafKind
 from gateway.schema import Bounds, check, decode, encode
@@ -160,13 +160,7 @@ class ShieldTests(Service):
     # A run keeps a processor busy.
     _limiter: anyio.CapacityLimiter = field(default_factory=partial(anyio.CapacityLimiter, 1), init=False)
 
-    async def run(
-        self,
-        principal: Principal,
-        command: RunShieldTests,
-        context: RequestContext,
-        progress: Progress | None = None,
-    ) -> ShieldTestsRun:
+    async def run(self, caller: Caller, command: RunShieldTests, progress: Progress | None = None) -> ShieldTestsRun:
         """Scan the suite in a worker thread, store the result and audit it. A cancelled run ends after the next case.
 
         Raises:
@@ -175,7 +169,9 @@ class ShieldTests(Service):
         check(command)
         if self.rules is not None:
             self.rules.apply()
-        report = await anyio.to_thread.run_sync(self._report, command, principal.name, progress, limiter=self._limiter)
+        report = await anyio.to_thread.run_sync(
+            self._report, command, caller.principal.name, progress, limiter=self._limiter
+        )
         compared = await self._compare(command)
         ran_at = self.clock.now_at()
 
@@ -185,7 +181,7 @@ class ShieldTests(Service):
             run = ShieldTestsRun(
                 tag=TAG,
                 ran_at=ran_at,
-                ran_by=principal.name,
+                ran_by=caller.principal.name,
                 category=command.category,
                 include_known_gaps=command.include_known_gaps,
                 rules=len(self.shield.rules),
@@ -201,9 +197,7 @@ class ShieldTests(Service):
             history = (brief, *_stored(self.store, tx, _HISTORY, ShieldTestsBrief))[:_MOST_HISTORY]
             self.store.meta.set(tx, _HISTORY, write_json([encode(one) for one in history]).decode())
             details = {"tag": TAG} | {name: getattr(brief, name) for name in _AUDITED}
-            self.audit.append_change(
-                tx, "shield_tests_run", principal, context, "rules", run.rules_digest, details=details
-            )
+            self.audit.append_change(tx, "shield_tests_run", caller, "rules", run.rules_digest, details=details)
             return run
 
         return await self.audit.commit(work)

@@ -6,7 +6,7 @@ from typing import Any
 
 from gateway.auth.sessions import TOKEN_RANDOM_BYTES, hash_token, make_token
 from gateway.domain.paging import Page
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller, RequestContext
 from gateway.domain.users import SESSION_MS, Session, SessionFilter, SignedIn, User, check_new_password
 from gateway.errors import BadCredentials, Conflict, NotFound, NotSignedIn
 from gateway.services.core import Service
@@ -91,7 +91,9 @@ class SignIn(Service):
 
         def work(tx: Transaction) -> None:
             if self.store.sessions.end(tx, session.id):
-                self.audit.append_change(tx, "user_signed_out", user, context, "session", session.id, source=_SOURCE)
+                self.audit.append_change(
+                    tx, "user_signed_out", Caller(user, context), "session", session.id, source=_SOURCE
+                )
 
         await self.audit.commit(work)
 
@@ -110,6 +112,7 @@ class SignIn(Service):
                 raise BadCredentials("The current password is wrong.", param="current_password")
             if new == current:
                 raise Conflict("new_password must be another than the current one.", param="new_password")
+            caller = Caller(user.principal(), context)
             after = replace(user, password_hash=await self.passwords.hash(new))
 
             def work(tx: AuthorityTransaction) -> int:
@@ -118,17 +121,16 @@ class SignIn(Service):
                 self.store.users.change(tx, after)
                 ended = self.store.sessions.end_of_user(tx, user.id, but_id=found.session.id)
                 self.store.sign_in_failures.forget(tx, origin)
-                who = user.principal()
-                self.audit.append_change(tx, "user_password_changed", who, context, "user", user.id, source=_SOURCE)
+                self.audit.append_change(tx, "user_password_changed", caller, "user", user.id, source=_SOURCE)
                 return ended
 
-            return await self.audit.commit_authority(user.principal(), context, work)
+            return await self.audit.commit_authority(caller, work)
 
     async def page(self, wanted: SessionFilter) -> Page[SignedIn]:
         now_at = self.clock.now_at()
         return await self.store.db.read(lambda tx: self.store.sessions.page(tx, wanted, now_at=now_at))
 
-    async def end_one(self, principal: Principal, session_id: str, context: RequestContext) -> None:
+    async def end_one(self, caller: Caller, session_id: str) -> None:
         """End a session of any user. Raises NotFound."""
 
         def work(tx: Transaction) -> None:
@@ -137,13 +139,11 @@ class SignIn(Service):
                 raise NotFound("There is no such session.")
             self.store.sessions.end(tx, session_id)
             details = {"username": found.user.username}
-            self.audit.append_change(tx, "session_ended", principal, context, "session", session_id, details=details)
+            self.audit.append_change(tx, "session_ended", caller, "session", session_id, details=details)
 
         await self.audit.commit(work)
 
-    async def end_of_user(
-        self, principal: Principal, user_id: str, context: RequestContext, *, but_id: str = ""
-    ) -> int:
+    async def end_of_user(self, caller: Caller, user_id: str, *, but_id: str = "") -> int:
         """End all sessions of a user except `but_id`, and return how many there were. Raises NotFound."""
 
         def work(tx: Transaction) -> int:
@@ -152,7 +152,7 @@ class SignIn(Service):
                 raise NotFound("There is no such user.")
             count = self.store.sessions.end_of_user(tx, user_id, but_id=but_id)
             details = {"username": user.username, "count": count}
-            self.audit.append_change(tx, "sessions_ended", principal, context, "user", user_id, details=details)
+            self.audit.append_change(tx, "sessions_ended", caller, "user", user_id, details=details)
             return count
 
         return await self.audit.commit(work)
@@ -163,7 +163,7 @@ class SignIn(Service):
         who, user_id = (user.principal(), user.id) if user else (stranger("user"), None)
         how: dict[str, Any] = {"source": _SOURCE, "outcome": "failed", "reason": reason}
         await self.audit.commit(
-            lambda tx: self.audit.append_change(tx, "sign_in_failed", who, context, "user", user_id, **how)
+            lambda tx: self.audit.append_change(tx, "sign_in_failed", Caller(who, context), "user", user_id, **how)
         )
 
     async def _begin(
@@ -191,7 +191,7 @@ class SignIn(Service):
             self.store.sign_in_failures.forget(tx, origin)
             self.store.sessions.insert(tx, session)
             self.audit.append_change(
-                tx, "user_signed_in", user.principal(), context, "session", session.id, source=_SOURCE
+                tx, "user_signed_in", Caller(user.principal(), context), "session", session.id, source=_SOURCE
             )
 
         await self.audit.commit(work)

@@ -30,7 +30,7 @@ from gateway.domain.posture import (
     threat_parts,
     threat_score,
 )
-from gateway.domain.principals import Principal, RequestContext, local
+from gateway.domain.principals import Caller, RequestContext, local
 from gateway.domain.trust_audit_facts import Facts, RunningGateway
 from gateway.domain.trust_audits import run as run_checks
 from gateway.errors import GatewayError
@@ -87,14 +87,14 @@ class TrustAudits(Resource[TrustAudit]):
 
     _lock: anyio.Lock = field(init=False, default_factory=anyio.Lock)
 
-    async def run(self, principal: Principal, context: RequestContext) -> TrustAudit:
+    async def run(self, caller: Caller) -> TrustAudit:
         """Run every check and store the result, unless it is over the settings of a shell. Raises AuditUnavailable."""
         settings_of, checks = await self.check()
         counts = Counter(check.status for check in checks)
         run = TrustAudit(
             id=self.ids.new("run"),
             occurred_at=self.clock.now_at(),
-            started_by=principal.name,
+            started_by=caller.principal.name,
             settings_of=settings_of,
             score=posture_score(checks),
             passed=counts[CheckStatus.PASS],
@@ -109,7 +109,7 @@ class TrustAudits(Resource[TrustAudit]):
         def work(tx: Transaction) -> TrustAudit:
             self.store.trust_audits.insert(tx, run)
             details = {"score": run.score, "passed": run.passed, "warned": run.warned, "failed": run.failed}
-            self.audit.append_change(tx, "trust_audit_run", principal, context, "trust_audit", run.id, details=details)
+            self.audit.append_change(tx, "trust_audit_run", caller, "trust_audit", run.id, details=details)
             return run
 
         return await self.audit.commit(work)
@@ -140,7 +140,7 @@ class TrustAudits(Resource[TrustAudit]):
 
         # Only the worker whose point is the first of its five minutes runs the checks.
         if await self.store.db.write(work):
-            await self.run(local("gateway"), RequestContext(request_id=self.ids.new("req")))
+            await self.run(Caller(local("gateway"), RequestContext(request_id=self.ids.new("req"))))
 
     async def check(self) -> tuple[str, tuple[Check, ...]]:
         """Run every check once. Return the instance whose settings were checked, or THIS_SHELL, and the checks."""

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gateway.domain.principals import ROLE_PERMISSIONS, Principal, RequestContext, Role
+from gateway.domain.principals import ROLE_PERMISSIONS, Caller, Principal, Role
 from gateway.domain.users import ChangedUser, NewUser, User, check_new_password
 from gateway.errors import Conflict, PermissionDenied
 from gateway.schema import check
@@ -21,14 +21,14 @@ class Users(Resource[User]):
 
     passwords: Passwords
 
-    async def create(self, principal: Principal, new: NewUser, context: RequestContext) -> User:
+    async def create(self, caller: Caller, new: NewUser) -> User:
         """Create a user. Raises what `Resource.create` raises.
 
         PermissionDenied: the role may do what `principal` may not.
         """
         check(new)
         check_new_password(new.password, username=new.username)
-        _check_grant(principal, new.role)
+        _check_grant(caller.principal, new.role)
         user = User(
             id=self.ids.new("usr"),
             username=new.username,
@@ -38,9 +38,9 @@ class Users(Resource[User]):
             disabled_at=None,
         )
 
-        return await self.audit.commit_authority(principal, context, lambda tx: self._insert(tx, user))
+        return await self.audit.commit_authority(caller, lambda tx: self._insert(tx, user))
 
-    async def change(self, principal: Principal, name: str, changes: ChangedUser, context: RequestContext) -> User:
+    async def change(self, caller: Caller, name: str, changes: ChangedUser) -> User:
         """Change the role or password of a user, or disable or enable the user. Raises what `Resource.change` raises.
 
         A new password and being disabled end all sessions of the user. Conflict: also if nobody would be left who can
@@ -50,7 +50,7 @@ class Users(Resource[User]):
         password_hash = None
         if changes.password is not None:
             check_new_password(changes.password, username=user.username)
-            _check_grant(principal, user.role)
+            _check_grant(caller.principal, user.role)
             password_hash = await self.passwords.hash(changes.password)
 
         def changed(before: User) -> User:
@@ -64,13 +64,11 @@ class Users(Resource[User]):
                 password_hash=password_hash or before.password_hash,
             )
             if after != before:
-                _check_grant(principal, before.role)
-                _check_grant(principal, after.role)
+                _check_grant(caller.principal, before.role)
+                _check_grant(caller.principal, after.role)
             return after
 
-        return await self.audit.commit_authority(
-            principal, context, lambda tx: self._update(tx, user.id, changes.version, changed)
-        )
+        return await self.audit.commit_authority(caller, lambda tx: self._update(tx, user.id, changes.version, changed))
 
     def _lookup(self, tx: Transaction, name: str) -> User | None:
         # An id and a name can have the same form; the id wins.

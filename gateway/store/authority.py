@@ -1,6 +1,6 @@
 """The transaction that changes authority: the tables that decide what a principal may do."""
 
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller
 from gateway.store import meta
 from gateway.store.database import Params, Transaction
 from gateway.store.generation import Generation
@@ -13,14 +13,14 @@ class AuthorityTransaction(Transaction):
     transaction also increments a count in the database, which every process polls. So they notice the change even if
     this process is killed before it increments the generation, and on other hosts.
 
-    principal, context: who makes the change, and in which request. has_changed: whether there was a `change`.
+    caller: who makes the change. has_changed: whether there was a `change`.
     is_audited: whether an audit event was appended.
     """
 
-    def __init__(self, tx: Transaction, generation: Generation, principal: Principal, context: RequestContext) -> None:
+    def __init__(self, tx: Transaction, generation: Generation, caller: Caller) -> None:
         super().__init__(tx.run, tx.now_at)
         self.waiting, self.calls, self.memo = tx.waiting, tx.calls, tx.memo
-        self.principal, self.context = principal, context
+        self.caller = caller
         self._generation = generation
         self.has_changed = self.is_audited = False
 

@@ -22,7 +22,7 @@ from gateway.compose import open_gateway
 from gateway.domain.alerts import Alert, AlertFilter, AlertSource
 from gateway.domain.audit import AuditEvent, AuditFilter
 from gateway.domain.paging import Page
-from gateway.domain.principals import Principal, RequestContext, Scope
+from gateway.domain.principals import Caller, Principal, RequestContext, Scope
 from gateway.errors import InsufficientScope, InvalidApiKey, InvalidRequest, KeyRevoked, MissingApiKey
 from gateway.http.messages import Headers, Request, Response
 from gateway.log import Log
@@ -81,16 +81,16 @@ class FakeAuthentication:
             raise InvalidApiKey("This is no key.")
         return self.principals[credential]
 
-    async def admit(self, principal: Principal, context: RequestContext, now_seconds: float | None = None) -> Admission:
+    async def admit(self, caller: Caller, now_seconds: float | None = None) -> Admission:
         admission = self._limiter.admit(
-            principal.id, limit=principal.rate_limit or 0, now_seconds=self._clock.monotonic_seconds()
+            caller.principal.id, limit=caller.principal.rate_limit or 0, now_seconds=self._clock.monotonic_seconds()
         )
         if not admission.admitted:
             raise RateExceeded(admission)
         return admission
 
-    def require(self, principal: Principal, scope: Scope, context: RequestContext) -> None:
-        if scope not in principal.scopes:
+    def require(self, caller: Caller, scope: Scope) -> None:
+        if scope not in caller.principal.scopes:
             raise InsufficientScope(f"This key lacks the scope {scope}.")
 
 
@@ -101,10 +101,10 @@ class FakeScans:
         self.seen: list[tuple[Principal, ScanText, RequestContext]] = []
         self.error: BaseException | None = None
 
-    async def scan(self, principal: Principal, command: ScanText, context: RequestContext) -> ScanAnswer:
+    async def scan(self, caller: Caller, command: ScanText) -> ScanAnswer:
         if len(command.text) > 500_000:
             raise InvalidRequest("text is too long.", param="text")
-        self.seen.append((principal, command, context))
+        self.seen.append((caller.principal, command, caller.context))
         if self.error is not None:
             raise self.error
         redacted = "x" * int(command.text) if command.text.isdigit() else None

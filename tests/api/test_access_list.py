@@ -15,7 +15,7 @@ from gateway.compose import open_gateway
 from gateway.domain.access_list import Rules
 from gateway.domain.audit import AuditEvent, AuditFilter
 from gateway.domain.keys import NewKey
-from gateway.domain.principals import RequestContext, Scope, local
+from gateway.domain.principals import Caller, RequestContext, Scope, local
 from gateway.http.messages import Headers, Request
 from gateway.log import Log
 from gateway.settings import Settings
@@ -50,9 +50,9 @@ class Site:
     async def open(self) -> None:
         context = RequestContext(request_id="req_1")
         new = NewKey(name="ci", scopes=tuple(Scope))
-        first = await self.gateway.keys.create(local("cli"), new, context)
+        first = await self.gateway.keys.create(Caller(local("cli"), context), new)
         self.key, self.key_id = first.key, first.record.id
-        self.other = (await self.gateway.keys.create(local("cli"), new, context)).key
+        self.other = (await self.gateway.keys.create(Caller(local("cli"), context), new)).key
 
     async def ask(self, method: str, target: str, body: object = None, *, key: str = "", peer: str = HERE) -> Any:
         path, _, query = target.partition("?")

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.api.chat import ChatEdge
 from gateway.api.reading import LARGE_BYTES
-from gateway.domain.principals import RequestContext, local
+from gateway.domain.principals import Caller, RequestContext, local
 from gateway.errors import InvalidJson, TooManyValues, UnsupportedMediaType
 from gateway.http.messages import Headers, Request, Response
 from gateway.llm.base import Reply, UpstreamRefused
@@ -19,8 +19,7 @@ from gateway.services.chat_record import ShieldSummary
 from gateway.settings import Settings
 from gateway.shield.detections import Verdict
 
-WHO = local("test")
-CONTEXT = RequestContext(request_id="req_1")
+CALLER = Caller(local("test"), RequestContext(request_id="req_1"))
 CLEAN = ShieldSummary(Verdict.ALLOW, 3, "none", 1.23456)
 COMPLETION = {"id": "c-1", "choices": []}
 
@@ -46,8 +45,8 @@ class ScriptedChat:
         self.threads.append(threading.current_thread() is threading.main_thread())
         return SimpleNamespace(prompt=SimpleNamespace(is_streamed=False), body=body)
 
-    async def complete(self, who: object, read: Any, context: object, *, tried_by: object) -> ChatAnswer:
-        assert (who, context, tried_by) == (WHO, CONTEXT, None)
+    async def complete(self, caller: object, read: Any, *, tried_by: object) -> ChatAnswer:
+        assert (caller, tried_by) == (CALLER, None)
         self.bodies.append(read.body)
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -64,7 +63,7 @@ def request(body: bytes = b'{"a":1}', content_type: str = "application/json", **
 
 async def ask(answer: ChatAnswer | Exception, what: Request | None = None) -> tuple[Response, dict[str, str], Any]:
     edge = ChatEdge(cast(Any, SimpleNamespace(chat=ScriptedChat(answer), settings=Settings())))
-    response = await edge.complete(what or request(), WHO, CONTEXT, None)
+    response = await edge.complete(what or request(), CALLER, None)
     return response, dict(response.headers), json.loads(response.body)
 
 
@@ -72,7 +71,7 @@ async def ask(answer: ChatAnswer | Exception, what: Request | None = None) -> tu
 async def test_the_service_says_whether_who_has_left_is_still_answered(may: bool) -> None:
     chat = ScriptedChat(ChatAnswer(Reply(COMPLETION), CLEAN), leaving_ends_it=may)
     asked = request()
-    await ChatEdge(cast(Any, SimpleNamespace(chat=chat, settings=Settings()))).complete(asked, WHO, CONTEXT, None)
+    await ChatEdge(cast(Any, SimpleNamespace(chat=chat, settings=Settings()))).complete(asked, CALLER, None)
     assert asked.may_be_left is not None and asked.may_be_left() is may
 
 
@@ -137,12 +136,12 @@ async def test_what_is_no_plain_json_never_reaches_the_service(what: Request, er
 async def test_a_large_body_is_read_in_a_thread(chars: int, is_here: bool) -> None:
     chat = ScriptedChat(ChatAnswer(Reply(COMPLETION), CLEAN))
     edge = ChatEdge(cast(Any, SimpleNamespace(chat=chat, settings=Settings())))
-    await edge.complete(request(json.dumps({"a": "x" * chars}).encode()), WHO, CONTEXT, None)
+    await edge.complete(request(json.dumps({"a": "x" * chars}).encode()), CALLER, None)
     assert chat.bodies == [{"a": "x" * chars}]
     assert chat.threads == [is_here]
 
 
 async def test_models_are_a_list_as_openai_has_it() -> None:
     edge = ChatEdge(cast(Any, SimpleNamespace(chat=ScriptedChat(AssertionError()), settings=Settings())))
-    response = await edge.models(request(), WHO, CONTEXT, None)
+    response = await edge.models(request(), CALLER, None)
     assert json.loads(response.body) == {"object": "list", "data": [{"id": "m", "object": "model"}]}

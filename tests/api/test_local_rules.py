@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gateway.domain.local_rules import LocalRule
-from gateway.domain.principals import RequestContext, local
+from gateway.domain.principals import Caller, RequestContext, local
 from gateway.errors import SetupError
 from gateway.store.authority import AuthorityTransaction
 
@@ -78,9 +78,9 @@ async def test_a_text_that_was_clean_until_the_rules_were_built_again_is_scanned
 
     def by_another_process(tx: AuthorityTransaction) -> None:
         gateway.store.local_rules.insert(tx, LocalRule("local:garage", 1, draft(), REASON, 0, "ann"))
-        gateway.audit.append_change(tx, "local_rule_created", None, None, "local_rule", "local:garage")
+        gateway.audit.append_change(tx, "local_rule_created", None, "local_rule", "local:garage")
 
-    await gateway.audit.commit_authority(local("cli"), RequestContext(request_id="req_1"), by_another_process)
+    await gateway.audit.commit_authority(Caller(local("cli"), RequestContext(request_id="req_1")), by_another_process)
     for wanted in ("ALLOW", "BLOCK"):
         found = await site.ask("POST", "/api/v1/shield/scan", {"text": DOORS}, key=key)
         assert found["data"]["verdict"] == wanted

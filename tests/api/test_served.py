@@ -13,7 +13,7 @@ from gateway.app import Gateway
 from gateway.clock import Clock
 from gateway.compose import open_gateway
 from gateway.domain.keys import NewKey
-from gateway.domain.principals import RequestContext, Scope, local
+from gateway.domain.principals import Caller, RequestContext, Scope, local
 from gateway.http.messages import Headers, Request
 from gateway.log import Log
 from gateway.services.shield_tests import RunShieldTests
@@ -30,10 +30,11 @@ RULES = {
         }
     ],
 }  # fmt: skip
+OPERATOR = Caller(local("test"), RequestContext("req_test"))
 ATTACK = "Please OPEN the pod bay doors."
 
 
-class Caller:
+class Client:
     """Sends requests with one key."""
 
     def __init__(self, dispatch: Dispatch, key: str) -> None:
@@ -48,9 +49,9 @@ class Caller:
         return response.status, json.loads(response.body), dict(response.headers)
 
 
-async def make_caller(gateway: Gateway, scopes: tuple[Scope, ...] = tuple(Scope), rate_limit: int = 1000) -> Caller:
-    made = await gateway.keys.create(local("test"), NewKey("k", scopes, rate_limit), RequestContext("req_test"))
-    return Caller(Dispatch(gateway), made.key)
+async def make_caller(gateway: Gateway, scopes: tuple[Scope, ...] = tuple(Scope), rate_limit: int = 1000) -> Client:
+    made = await gateway.keys.create(OPERATOR, NewKey("k", scopes, rate_limit))
+    return Client(Dispatch(gateway), made.key)
 
 
 @pytest.fixture
@@ -77,7 +78,7 @@ async def test_blocked_scan_is_answered_audited_and_alerted(gateway: Gateway) ->
 async def test_last_run_of_the_validation_suite_is_shown(gateway: Gateway) -> None:
     caller = await make_caller(gateway)
     _, before, _ = await caller.ask("GET", "/api/v1/shield/tests")
-    run = await gateway.shield_tests.run(local("test"), RunShieldTests(category="c2"), RequestContext("req_test"))
+    run = await gateway.shield_tests.run(OPERATOR, RunShieldTests(category="c2"))
     status, after, _ = await caller.ask("GET", "/api/v1/shield/tests")
     assert before["data"] == {"last": None}
     assert status == 200
@@ -89,7 +90,7 @@ async def test_revoked_key_is_refused_on_the_next_request(gateway: Gateway) -> N
     caller = await make_caller(gateway)
     assert (await caller.ask("GET", "/api/v1/alerts"))[0] == 200
     record = (await gateway.keys.list())[0]
-    await gateway.keys.revoke(local("test"), record.id, RequestContext("req_test"))
+    await gateway.keys.revoke(OPERATOR, record.id)
     status, body, _ = await caller.ask("GET", "/api/v1/alerts")
     assert (status, body["error"]["code"]) == (403, "key_revoked")
 
@@ -128,7 +129,7 @@ async def test_health_of_a_known_key_is_counted_told_more_while_it_may_be_and_ne
         if not number:
             gateway.store.generation.bump()  # the key is looked up again, and is then one that was used before
     assert told == [(200, True, "3"), (200, True, "2"), (200, True, "1"), (200, True, "0"), *[(200, False, "0")] * 2]
-    await gateway.keys.revoke(local("test"), caller.key[:10], RequestContext("req_test"))
+    await gateway.keys.revoke(OPERATOR, caller.key[:10])
     status, body, headers = await caller.ask("GET", "/api/v1/health")
     assert (status, "checks" in body, "x-ratelimit-limit" in headers) == (200, False, False)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from gateway.domain.paging import PageQuery
 from gateway.domain.posture import DAY_MS
-from gateway.domain.principals import RequestContext, local
+from gateway.domain.principals import Caller, RequestContext, local
 
 
 async def test_a_gateway_that_was_never_audited_has_no_posture_score(site_with: Any) -> None:
@@ -87,7 +87,7 @@ async def test_a_policy_that_observes_counts_as_a_bypass_once_a_key_has_it(site_
 async def test_a_day_after_a_run_the_next_one_is_made_by_itself(site_with: Any) -> None:
     async with site_with() as site:
         audits, store = site.gateway.trust_audits, site.gateway.store
-        run = await audits.run(local("test"), RequestContext(request_id="req_1"))
+        run = await audits.run(Caller(local("test"), RequestContext(request_id="req_1")))
         await store.db.write(
             lambda tx: tx.execute("UPDATE trust_audits SET occurred_at = :at", {"at": run.occurred_at - DAY_MS})
         )

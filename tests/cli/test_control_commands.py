@@ -209,7 +209,7 @@ def test_a_restore_names_what_keys_and_users_have_again_and_keeps_what_is_newer_
     keys = {key["name"]: key for key in run("keys", "list", "--json")}
     assert users["eve"]["role"] == ("viewer" if is_kept_out else "admin")
     assert keys["wide"]["models"] == (["gpt-*"] if is_kept_out else [])
-    assert "of these differ: policies 1, detectors 1" in said
+    assert "these differ: policies 1, detectors 1" in said
     assert keys["late"]["status"] == ("revoked" if is_kept_out else "active")  # Its policy is not in the backup.
     if is_kept_out:
         assert "user eve" in said and "user pat" in said and "again" not in said

@@ -53,7 +53,7 @@ def test_an_exception_is_made_on_the_command_line_once_its_effect_is_known(comma
     first, second = attack(tmp_path, "design-bot", "evil-bot")
     told = command("alerts", "harmless", first)[1]
     assert "key: The key ci: say-please. This request would now be ALLOW (score 0)." in told
-    assert "1 others would have passed, 1 of them blocked, 0 confirmed attacks; not known of 0." in told
+    assert "1 others would have passed, 1 of them blocked, 0 confirmed attacks; unknown for 0." in told
     _, made, said = command(
         "alerts", "resolve", first, "--harmless", "--exception", "key_agent", "--until", "7d", "--note", "ours"
     )
@@ -62,7 +62,7 @@ def test_an_exception_is_made_on_the_command_line_once_its_effect_is_known(comma
     assert (one["id"], one["scope"], one["agent"]) == (made.strip(), "rule_agent", "design-bot")
     alert = json.loads(command("alerts", "list", "--request-id", second, "--json")[1])[0]
     assert "is resolved" in command("alerts", "resolve", alert["id"], "--note", "done")[2]
-    with pytest.raises(GatewayError, match="go with --harmless"):
+    with pytest.raises(GatewayError, match="need --harmless"):
         command("alerts", "resolve", second, "--exception", "key", "--note", "x")
 
 

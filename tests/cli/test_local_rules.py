@@ -139,7 +139,7 @@ def test_a_bad_stored_rule_is_told_with_its_field(tmp_path: Path) -> None:
         json.dumps(rule("local:x", "open sesame", severity="bad")): "local:x: rule.severity must be one of",
         json.dumps(rule("local:x", "open sesame", match=["close it"])): "local:x: rule.match[0] must match the rule",
         json.dumps(rule("plain", "open sesame")): "plain: rule.id must begin with local:",
-        "[]": "holds no rule",
+        "[]": "contains no rule",
         "{": "not",
     }.items():
         done = command("rules", "add", "-", "--reason", "seen", *data, stdin=stdin)

@@ -19,7 +19,7 @@ def run(tmp_path: Path) -> Run:
 
 
 def test_requests_are_listed_by_verdict_shown_and_summed_up(run: Run) -> None:
-    assert run("demo-data", "--requests", "12000").returncode == 0
+    assert run("demo-data", "--requests", "3000").returncode == 0
     blocked = json.loads(run("traffic", "list", "--verdict", "BLOCK", "--limit", "500", "--json").stdout)
     assert blocked and {one["verdict"] for one in blocked} == {"BLOCK"}
     table = run("traffic", "list", "--verdict", "BLOCK").stdout
@@ -30,7 +30,7 @@ def test_requests_are_listed_by_verdict_shown_and_summed_up(run: Run) -> None:
     shown = json.loads(run("traffic", "show", blocked[0]["request_id"]).stdout)
     assert shown["id"] == blocked[0]["id"] and shown["ledger"]
     summary = json.loads(run("traffic", "summary", "--since", "7d").stdout)
-    assert summary["totals"]["requests"] == 12000
+    assert summary["totals"]["requests"] == 3000
     assert "no such request" in run("traffic", "show", "req_00000000000000000000000000").stderr
     assert "--since" in run("traffic", "list", "--since", "soon").stderr
 

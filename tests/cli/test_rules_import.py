@@ -117,7 +117,7 @@ def test_entropy_group_and_the_allowlist_that_can_be_stated_are_kept(run: Run) -
 def test_what_was_changed_is_told(run: Run) -> None:
     code, _, err = run(GOOD)
     assert code == 0
-    assert "quux-line: what repeats without end is bounded to 256 times" in err
+    assert "quux-line: unbounded repeats are limited to 256 times" in err
     assert "blip-secret: 2 entries of its allowlist are not imported" in err
     assert "3 rules imported, 0 left out" in err
 
@@ -128,7 +128,7 @@ def test_what_cannot_be_imported_is_left_out_with_its_reason_and_the_exit_code_s
     assert len(json.loads(out)["rules"]) == 3
     for line in (
         "left out: by-path: has no regex",
-        "left out: path-too: is for files by their path",
+        "left out: path-too: applies to files by their path",
         r"left out: script: holds \p",
         "left out: zorg-api-token: another rule has this id",
         "left out: anything: pattern: matches the empty text",

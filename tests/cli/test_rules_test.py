@@ -100,7 +100,7 @@ def test_data_folder_that_cannot_be_written_to_does_not_stop_the_test(run: Run, 
 def test_file_that_holds_no_results_is_refused_and_stays(run: Run, tmp_path: Path, text: str) -> None:
     baseline = tmp_path / "mine.txt"
     baseline.write_text(text)
-    with pytest.raises(SetupError, match="holds no results"):
+    with pytest.raises(SetupError, match="contains no results"):
         run("--no-suite", "--baseline", str(baseline))
     assert baseline.read_text() == text
 

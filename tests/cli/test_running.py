@@ -109,7 +109,7 @@ def test_where_no_gateway_runs_the_settings_of_the_shell_are_judged_and_nothing_
     monkeypatch.setenv("RBAC_ENABLED", "true")
     run = command("trust-audit", "--json")
     assert (run["settings_of"], checks(run)["exposure-rbac"]["status"]) == ("this shell", "pass")
-    assert "\nsettings of this shell, because no gateway runs on this data folder; the run is not kept\n" in command(
+    assert "\nsettings of this shell, because no gateway runs on this data folder; the run is not stored\n" in command(
         "trust-audit"
     )
     assert stored(tmp_path) == 0

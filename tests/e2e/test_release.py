@@ -79,8 +79,8 @@ def test_a_release_is_refused_from_a_changed_tree_and_without_its_changelog(
 
 def test_a_release_is_whole_and_its_user_can_verify_it(clone: Path, release: Callable[..., Done]) -> None:
     changelog = clone / "CHANGELOG.md"
-    section = f"## [Unreleased]\n\n## [{VERSION}] - 2026-01-31\n"
-    changelog.write_text(changelog.read_text().replace("## [Unreleased]\n", section, 1))
+    section = f"## [{VERSION}] - 2026-01-31"  # with what the last release says
+    changelog.write_text(re.sub(r"^## \[\d.*$", section, changelog.read_text(), count=1, flags=re.MULTILINE))
     git("commit", "-q", "-a", "-m", "release", folder=clone)
     done = release()
     assert done.returncode == 0, done.stderr
@@ -115,6 +115,9 @@ def test_a_release_is_whole_and_its_user_can_verify_it(clone: Path, release: Cal
     assert ("NOT FOR ALL PYTHONS AND PLATFORMS" in done.stderr) is not is_for_all
     assert ("starts and scans more slowly" in notes) is not is_for_all
 
+    git("tag", f"v{VERSION}", "HEAD~1", folder=clone)
+    assert f"release.py: the tag v{VERSION} is of another commit" in release().stderr
+    git("tag", "--force", f"v{VERSION}", folder=clone)
     again = release()
     assert (again.returncode, "exists: move it away" in again.stderr) == (1, True)
     assert [path.name for path in folder.parent.iterdir() if path.is_dir()] == [VERSION]

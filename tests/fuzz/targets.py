@@ -10,7 +10,7 @@ import h11
 from fuzz.heads import LIMITS, assert_same
 
 from gateway.errors import GatewayError
-from gateway.http.chunked import ChunkError, ChunkReader
+from gateway.http.body import BodyReader, ChunkError
 from gateway.http.head import parse_head
 from gateway.http.messages import ClientError, HttpError
 from gateway.http.reply import ReplyReader
@@ -54,7 +54,7 @@ def chunked_body(raw: bytes) -> None:
 
 def _unchunk(pieces: list[bytes]) -> bytes | None:
     """Return the body of what comes in `pieces`; None when it is refused or not at its end."""
-    reader = ChunkReader(line_bytes=256, trailer_bytes=8192)
+    reader = BodyReader(None, line_bytes=256, trailer_bytes=8192)
     body = b""
     try:
         for piece in pieces:

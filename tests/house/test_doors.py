@@ -22,7 +22,7 @@ DOORS = {
     "ahocorasick": ("gateway/shield/automaton.py",),
     "sqlite3": ("gateway/store/sqlite.py",),
     "tomllib": ("gateway/settings.py",),
-    "random": ("gateway/domain/demo.py",),
+    "random": ("gateway/services/demo_data.py",),
     "secrets": (),
     "uuid": (),
     "subprocess": (),

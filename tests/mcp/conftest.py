@@ -62,7 +62,7 @@ class Script:
     contexts: list[RequestContext] = field(default_factory=list)
 
     async def say(self, call: ToolCall, command: Say) -> ToolOutput:
-        self.contexts.append(call.context)
+        self.contexts.append(call.caller.context)
         return ToolOutput(command.text * command.times, {"said": command.text})
 
     async def wait(self, call: ToolCall, command: Any) -> ToolOutput:

@@ -9,7 +9,7 @@ from entrance import open_entrance
 
 from gateway.clock import Clock, Ids
 from gateway.domain.access_list import EntryType, ListName
-from gateway.domain.principals import Principal, RequestContext, Scope, local
+from gateway.domain.principals import Caller, Principal, RequestContext, Scope, local
 from gateway.errors import AuditUnavailable
 from gateway.llm.base import Reply
 from gateway.llm.openai import OpenAiDialect
@@ -23,6 +23,7 @@ from gateway.store.store import Store, open_store
 
 CLI = local("cli")
 CONTEXT = RequestContext(request_id="req_1", ip="192.0.2.1")
+CALLER = Caller(CLI, CONTEXT)
 TYPED = RequestContext(request_id="req_2")
 WHO = Principal("key", "key_1", "ann", frozenset(Scope), frozenset(), "svc_abcdef", 60)
 
@@ -41,7 +42,7 @@ class Process:
 
     async def deny(self, kind: EntryType, value: str, list_name: ListName = ListName.DENY) -> str:
         wanted = WantedEntry(list_name=list_name, entry_type=kind, value=value)
-        return (await self.entries.create(CLI, wanted, TYPED)).id
+        return (await self.entries.create(Caller(CLI, TYPED), wanted)).id
 
 
 async def open_process(path: Path) -> Process:
@@ -58,7 +59,7 @@ async def process(tmp_path: Path) -> AsyncIterator[Process]:
 
 
 async def test_what_one_process_denies_another_refuses_at_its_next_request(process: Process, tmp_path: Path) -> None:
-    key = (await process.keys.create(CLI, NewKey(name="ci", scopes=tuple(Scope)), CONTEXT)).key
+    key = (await process.keys.create(CALLER, NewKey(name="ci", scopes=tuple(Scope)))).key
     other = await open_process(tmp_path)
     try:
         await other.authentication.authenticate(key, CONTEXT)
@@ -66,14 +67,14 @@ async def test_what_one_process_denies_another_refuses_at_its_next_request(proce
         with pytest.raises(EntryDenied) as caught:
             await other.authentication.authenticate(key, CONTEXT)
         assert caught.value.entry.id == entry_id
-        await process.entries.remove(CLI, entry_id, CONTEXT)
+        await process.entries.remove(CALLER, entry_id)
         await other.authentication.authenticate(key, CONTEXT)
     finally:
         await other.store.aclose()
 
 
 async def test_nobody_passes_while_a_changed_list_cannot_be_read(process: Process) -> None:
-    key = (await process.keys.create(CLI, NewKey(name="ci", scopes=tuple(Scope)), CONTEXT)).key
+    key = (await process.keys.create(CALLER, NewKey(name="ci", scopes=tuple(Scope)))).key
     await process.authentication.authenticate(key, CONTEXT)
     await process.deny(EntryType.IP, "192.0.2.1")
     read = process.store.db.read
@@ -129,7 +130,7 @@ async def test_hits_the_store_does_not_take_are_counted_on(process: Process) -> 
 
     for refusing in (True, False):
         with pytest.raises(EntryDenied):
-            process.guard.check_caller(WHO, CONTEXT)
+            process.guard.check_caller(Caller(WHO, CONTEXT))
         process.store.db.write_behind = fail if refusing else write_behind  # type: ignore[method-assign]
         process.guard.flush_hits()
     await process.store.db.write(lambda tx: None)

@@ -14,7 +14,7 @@ from fake_clock import FakeClock
 
 from gateway.clock import Ids
 from gateway.domain.alerts import Alert, AlertFilter, AlertSource, AlertStatus
-from gateway.domain.principals import Principal, RequestContext, local
+from gateway.domain.principals import Caller, Principal, RequestContext, local
 from gateway.errors import NotFound
 from gateway.log import Log
 from gateway.services.alerts import MOST_NAMED, Alerts
@@ -66,8 +66,7 @@ class Room:
             lambda tx: self.alerts.raise_from_scan(
                 tx,
                 result,
-                principal=principal,
-                context=RequestContext(request_id=f"req_{self.clock.at}", agent=agent),
+                caller=Caller(principal, RequestContext(request_id=f"req_{self.clock.at}", agent=agent)),
                 origin="shield.scan",
                 occurred_at=self.clock.at,
                 direction=Direction.INBOUND,

@@ -14,7 +14,7 @@ from gateway.services import archive_check
 from gateway.services.archive_check import MANIFEST, archive_problem
 
 FIRST_LINE = b"#!/usr/bin/env python3\n"
-BROKEN = "the archive on the disk is no whole archive of the gateway any more"
+BROKEN = "the archive on the disk is no longer a complete archive of the gateway"
 MADE = {"a.py": b"print(1)\n" * 9_000, "b/stored": random.Random(5).randbytes(200_000), "empty": b""}
 
 

@@ -16,7 +16,7 @@ from gateway.auth.ratelimit import RateExceeded
 from gateway.clock import Ids
 from gateway.domain.audit import AuditEvent, AuditFilter
 from gateway.domain.keys import CreatedKey, NewKey
-from gateway.domain.principals import Permission, Principal, RequestContext, Scope, local
+from gateway.domain.principals import Caller, Permission, Principal, RequestContext, Scope, local
 from gateway.errors import (
     AuditUnavailable,
     InsufficientScope,
@@ -37,6 +37,7 @@ from gateway.store.store import Store, open_store
 CONTEXT = RequestContext(request_id="req_1", ip="192.0.2.1", user_agent="curl/8")
 UNKNOWN = "svc_" + "0123456789" * 4
 CLI = local("cli")
+CALLER = Caller(CLI, CONTEXT)
 
 
 class House:
@@ -51,7 +52,7 @@ class House:
         self.authentication = open_entrance(core)
 
     async def key(self, **changes: Any) -> CreatedKey:
-        return await self.keys.create(CLI, NewKey(**{"name": "ci", "scopes": (Scope.SHIELD_SCAN,)} | changes), CONTEXT)
+        return await self.keys.create(CALLER, NewKey(**{"name": "ci", "scopes": (Scope.SHIELD_SCAN,)} | changes))
 
     async def enter(self, credential: str | None) -> Principal:
         return await self.authentication.authenticate(credential, CONTEXT)
@@ -101,7 +102,7 @@ async def test_an_unknown_key_or_another_form_is_invalid(house: House, credentia
 async def test_a_revoked_key_is_refused_on_the_next_request(house: House) -> None:
     created = await house.key()
     await house.enter(created.key)
-    await house.keys.revoke(CLI, created.record.id, CONTEXT)
+    await house.keys.revoke(CALLER, created.record.id)
     with pytest.raises(KeyRevoked):
         await house.enter(created.key)
 
@@ -110,7 +111,7 @@ async def test_a_key_revoked_by_another_process_is_refused_on_the_next_request(h
     created = await house.key()
     await house.enter(created.key)
     other = await open_house(tmp_path, house.clock)
-    await other.keys.revoke(CLI, created.record.id, CONTEXT)
+    await other.keys.revoke(CALLER, created.record.id)
     with pytest.raises(KeyRevoked):
         await house.enter(created.key)
     await other.store.aclose()
@@ -243,7 +244,7 @@ async def test_the_last_use_is_noted_at_most_once_a_minute(house: House) -> None
 
 async def test_refusals_are_recorded_with_prefix_and_address(house: House) -> None:
     created = await house.key()
-    await house.keys.revoke(CLI, created.record.id, CONTEXT)
+    await house.keys.revoke(CALLER, created.record.id)
     for credential in (None, "x", UNKNOWN, created.key):
         with pytest.raises((MissingApiKey, InvalidApiKey, KeyRevoked)):
             await house.enter(credential)
@@ -325,28 +326,28 @@ async def test_a_refusal_stands_even_if_it_cannot_be_recorded(house: House) -> N
 
 async def test_the_window_admits_as_many_as_the_key_may(house: House) -> None:
     who = await house.enter((await house.key(rate_limit=2)).key)
-    assert [(await house.authentication.admit(who)).remaining for _ in range(2)] == [1, 0]
+    assert [(await house.authentication.admit(Caller(who, CONTEXT))).remaining for _ in range(2)] == [1, 0]
     with pytest.raises(RateLimited) as refusal:
-        await house.authentication.admit(who, CONTEXT)
+        await house.authentication.admit(Caller(who, CONTEXT))
     assert isinstance(refusal.value, RateExceeded)
     assert refusal.value.retry_after_seconds == refusal.value.admission.retry_after_seconds == 60
     assert (refusal.value.admission.limit, refusal.value.admission.remaining) == (2, 0)
     house.clock.pass_seconds(60)
-    assert (await house.authentication.admit(who)).admitted
+    assert (await house.authentication.admit(Caller(who, CONTEXT))).admitted
     (event,) = await house.events("rate_limit_exceeded")
     assert (event.key_prefix, event.reason) == (who.key_prefix, "rate_limited")
     assert await house.events("api_key_refused") == []
 
 
 async def test_a_local_program_has_no_window(house: House) -> None:
-    assert all([(await house.authentication.admit(CLI)).admitted for _ in range(100)])
+    assert all([(await house.authentication.admit(CALLER)).admitted for _ in range(100)])
 
 
 async def test_a_scope_that_the_key_lacks_is_refused_and_recorded(house: House) -> None:
     who = await house.enter((await house.key()).key)
-    house.authentication.require(who, Scope.SHIELD_SCAN)
+    house.authentication.require(Caller(who, CONTEXT), Scope.SHIELD_SCAN)
     with pytest.raises(InsufficientScope, match="audit:read"):
-        house.authentication.require(who, Scope.AUDIT_READ, CONTEXT)
+        house.authentication.require(Caller(who, CONTEXT), Scope.AUDIT_READ)
     (event,) = await house.events("api_key_refused")
     assert (event.reason, event.actor) == ("insufficient_scope", "ci")
 
@@ -354,8 +355,8 @@ async def test_a_scope_that_the_key_lacks_is_refused_and_recorded(house: House) 
 async def test_a_scope_is_no_permission_of_the_same_text(house: House) -> None:
     who = await house.enter((await house.key(scopes=(Scope.AUDIT_READ,))).key)
     with pytest.raises(PermissionDenied):
-        house.authentication.require(who, Permission.AUDIT_READ)
-    house.authentication.require(CLI, Permission.AUDIT_READ)
+        house.authentication.require(Caller(who, CONTEXT), Permission.AUDIT_READ)
+    house.authentication.require(CALLER, Permission.AUDIT_READ)
 
 
 @pytest.mark.parametrize("credential", [None, "nonsense", UNKNOWN, "revoked"])
@@ -364,7 +365,7 @@ async def test_what_a_refused_request_held_does_not_wait_for_the_collector(
 ) -> None:
     if credential == "revoked":
         key = await house.key()
-        await house.keys.revoke(CLI, key.record.id, CONTEXT)
+        await house.keys.revoke(CALLER, key.record.id)
         credential = key.key
     refused: weakref.ref[BaseException] | None = None
     gc.disable()

@@ -17,7 +17,7 @@ from gateway.domain.alerts import Alert, AlertFilter
 from gateway.domain.audit import AuditEvent, AuditFilter, canonical_text
 from gateway.domain.policies import Capture, OutboundAction, ShieldMode, ShieldPolicy, Unscannable
 from gateway.domain.prices import Price, Prices
-from gateway.domain.principals import Principal, RequestContext, Scope
+from gateway.domain.principals import Caller, Principal, RequestContext, Scope
 from gateway.domain.providers import Provider
 from gateway.errors import (
     AuditUnavailable,
@@ -58,6 +58,7 @@ from gateway.strict_json import read_json
 
 WHO = Principal("key", "key_1", "ann", frozenset(Scope), frozenset(), "svc_abcdef", 60)
 CONTEXT = RequestContext(request_id="req_1", ip="192.0.2.1", user_agent="test", traceparent="00-a", agent=None)
+CALLER = Caller(WHO, CONTEXT)
 DIALECT = OpenAiDialect()
 RULES = {
     "ATTACK": ("injection", Severity.CRITICAL),
@@ -157,7 +158,7 @@ class Room:
     metrics: Metrics
 
     async def ask(self, content: object = "Hello", **fields: object) -> ChatAnswer:
-        return await self.chat.complete(WHO, DIALECT.read(body(content, **fields)), CONTEXT)
+        return await self.chat.complete(CALLER, DIALECT.read(body(content, **fields)))
 
     async def event(self) -> AuditEvent:
         events = [event for event in (await self.audit.page(AuditFilter())).items if event.source == "chat"]
@@ -272,14 +273,14 @@ async def test_what_the_audit_keeps_of_a_clean_completion_is_written_as_what_it_
 async def test_a_prompt_of_which_nothing_is_changed_goes_on_byte_for_byte() -> None:
     sent = b'{ "model": "m", "messages": [{"role": "user", "content": "caf\\u00e9"}] }'
     async with room() as here:
-        await here.chat.complete(WHO, DIALECT.read(read_json(sent), sent), CONTEXT)
+        await here.chat.complete(CALLER, DIALECT.read(read_json(sent), sent))
         assert [prompt.raw for prompt in here.upstream.sent] == [sent]
 
 
 async def test_of_a_prompt_that_is_masked_nothing_goes_on_as_it_came() -> None:
     sent = b'{"model": "m", "messages": [{"role": "user", "content": "mail@example"}]}'
     async with room(scoring=REDACT_PII) as here:
-        await here.chat.complete(WHO, DIALECT.read(read_json(sent), sent), CONTEXT)
+        await here.chat.complete(CALLER, DIALECT.read(read_json(sent), sent))
         (prompt,) = here.upstream.sent
     assert prompt.raw is None
     assert "mail@example" not in str(prompt.body)
@@ -300,9 +301,9 @@ async def test_the_agent_is_the_header_then_the_user_then_the_key() -> None:
         (None, {"user": "TOKEN-1"}, "ann"),
     ):
         async with room() as here:
-            context = RequestContext("req_1", traceparent="00-a", agent=agent)
+            caller = Caller(WHO, RequestContext("req_1", traceparent="00-a", agent=agent))
             try:
-                await here.chat.complete(WHO, DIALECT.read(body(**fields)), context)
+                await here.chat.complete(caller, DIALECT.read(body(**fields)))
             except PromptBlocked:
                 pass
             assert (await here.row())["agent"] == expected
@@ -326,7 +327,7 @@ async def test_the_agent_is_the_header_then_the_user_then_the_key() -> None:
 async def test_a_blocked_prompt_is_sent_nowhere(request_body: dict[str, object]) -> None:
     async with room() as here:
         with pytest.raises(PromptBlocked) as caught:
-            await here.chat.complete(WHO, DIALECT.read(request_body), CONTEXT)
+            await here.chat.complete(CALLER, DIALECT.read(request_body))
         assert here.upstream.sent == []
         event, row, alerts = await here.event(), await here.row(), await here.alerts()
     assert caught.value.code == "content_policy_violation"
@@ -417,7 +418,7 @@ async def test_a_malformed_request_is_neither_scanned_nor_recorded() -> None:
     async with room() as here:
         for wrong, error in (({"stream": True}, UnsupportedValue), ({}, InvalidRequest), (body(5), InvalidRequest)):
             with pytest.raises(error):
-                await here.chat.complete(WHO, DIALECT.read(wrong), CONTEXT)
+                await here.chat.complete(CALLER, DIALECT.read(wrong))
         assert here.scanner.texts == [] and here.upstream.sent == []
         assert (await here.audit.page(AuditFilter(source="chat"))).items == ()
 

@@ -16,7 +16,7 @@ import pytest
 from gateway.app import Gateway
 from gateway.clock import Clock
 from gateway.compose import open_gateway
-from gateway.domain.principals import RequestContext, Role, local
+from gateway.domain.principals import Caller, RequestContext, Role, local
 from gateway.domain.users import NewUser
 from gateway.errors import AuditUnavailable, SetupError
 from gateway.log import Log
@@ -45,7 +45,7 @@ async def test_an_admin_and_a_key_are_made_once(gateway: Gateway) -> None:
 
 async def test_a_user_without_the_role_does_not_keep_an_admin_from_being_made(gateway: Gateway) -> None:
     who = local("cli")
-    await gateway.users.create(who, NewUser(username="Admin", password=PASSWORD, role=Role.VIEWER), CONTEXT)
+    await gateway.users.create(Caller(who, CONTEXT), NewUser(username="Admin", password=PASSWORD, role=Role.VIEWER))
     first = await gateway.first_start.make()
     assert first is not None and first.username == "admin-2"
     assert {user.username: user.role for user in await gateway.users.list()} == {
@@ -54,7 +54,9 @@ async def test_a_user_without_the_role_does_not_keep_an_admin_from_being_made(ga
 
 
 async def test_an_admin_made_on_the_command_line_is_enough(gateway: Gateway) -> None:
-    await gateway.users.create(local("cli"), NewUser(username="ann", password=PASSWORD, role=Role.ADMIN), CONTEXT)
+    await gateway.users.create(
+        Caller(local("cli"), CONTEXT), NewUser(username="ann", password=PASSWORD, role=Role.ADMIN)
+    )
     assert await gateway.first_start.make() is None
     assert await gateway.keys.list() == ()
 

@@ -14,7 +14,7 @@ from fake_clock import FakeClock
 from gateway.app import Gateway
 from gateway.clock import Ids
 from gateway.domain.keys import CreatedKey, NewKey
-from gateway.domain.principals import Principal, RequestContext, Scope, local
+from gateway.domain.principals import Caller, Principal, RequestContext, Scope, local
 from gateway.errors import AuditUnavailable, KeyRevoked
 from gateway.jobs import FOLLOWING, run_job
 from gateway.log import Log
@@ -28,6 +28,7 @@ from gateway.store.store import Store, open_store
 T = TypeVar("T")
 CONTEXT = RequestContext(request_id="req_1")
 CLI = local("cli")
+CALLER = Caller(CLI, CONTEXT)
 
 
 class Host:
@@ -61,7 +62,7 @@ async def hosts(tmp_path: Path) -> AsyncIterator[tuple[Host, Host, CreatedKey]]:
     clock, path = FakeClock(), tmp_path / "gateway.db"
     ids, log = Ids(clock), Log(io.StringIO(), clock)
     one, other = [Host(await open_store(path, clock=clock, ids=ids, log=log), clock) for _ in range(2)]
-    key = await one.keys.create(CLI, NewKey(name="ci", scopes=(Scope.SHIELD_SCAN,)), CONTEXT)
+    key = await one.keys.create(CALLER, NewKey(name="ci", scopes=(Scope.SHIELD_SCAN,)))
     await one.enter(key)
     await other.enter(key)
     yield one, other, key
@@ -72,7 +73,7 @@ async def hosts(tmp_path: Path) -> AsyncIterator[tuple[Host, Host, CreatedKey]]:
 async def test_a_key_revoked_on_one_host_is_refused_on_another_after_the_next_poll(hosts: Any) -> None:
     one, other, key = hosts
     before = other.store.generation.value()
-    await one.keys.revoke(CLI, key.record.id, CONTEXT)
+    await one.keys.revoke(CALLER, key.record.id)
     await other.enter(key)
     one.clock.pass_seconds(POLL_SECONDS)
     await run_job(FOLLOWING[0], cast(Gateway, other))
@@ -86,7 +87,7 @@ async def test_a_key_revoked_on_one_host_is_refused_on_another_after_the_next_po
 
 async def test_a_request_asks_itself_when_no_poll_was_answered_for_a_second(hosts: Any) -> None:
     one, other, key = hosts
-    await one.keys.revoke(CLI, key.record.id, CONTEXT)
+    await one.keys.revoke(CALLER, key.record.id)
     other.clock.pass_seconds(FRESH_SECONDS / 2)
     reads = other.reads
     await other.enter(key)
@@ -121,7 +122,7 @@ async def test_nothing_is_decided_while_the_database_does_not_answer(hosts: Any)
 async def test_requests_that_meet_a_change_together_share_one_load_and_each_sees_it(hosts: Any) -> None:
     one, _, key = hosts
     before = one.store.authority.now
-    await one.keys.revoke(CLI, key.record.id, CONTEXT)
+    await one.keys.revoke(CALLER, key.record.id)
     one.gate, reads, found = anyio.Event(), one.reads, []
 
     async def follow() -> None:
@@ -140,7 +141,7 @@ async def test_requests_that_meet_a_change_together_share_one_load_and_each_sees
 
 async def test_a_key_that_was_read_before_its_revocation_is_not_kept_after_it(hosts: Any) -> None:
     one, _, _ = hosts
-    key = await one.keys.create(CLI, NewKey(name="late", scopes=(Scope.SHIELD_SCAN,)), CONTEXT)
+    key = await one.keys.create(CALLER, NewKey(name="late", scopes=(Scope.SHIELD_SCAN,)))
     await one.store.authority.follow()
     read, has_read, may_go_on = one._read, anyio.Event(), anyio.Event()
 
@@ -155,7 +156,7 @@ async def test_a_key_that_was_read_before_its_revocation_is_not_kept_after_it(ho
     async with anyio.create_task_group() as group:
         group.start_soon(one.enter, key)
         await has_read.wait()
-        await one.keys.revoke(CLI, key.record.id, CONTEXT)
+        await one.keys.revoke(CALLER, key.record.id)
         with pytest.raises(KeyRevoked):
             await one.enter(key)
         may_go_on.set()

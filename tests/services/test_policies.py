@@ -10,7 +10,7 @@ from entrance import open_entrance
 from gateway.clock import Clock, Ids
 from gateway.domain.keys import ChangedKey, NewKey
 from gateway.domain.policies import ShieldMode, ShieldPolicy
-from gateway.domain.principals import Permission, Principal, RequestContext, Scope, local
+from gateway.domain.principals import Caller, Permission, Principal, RequestContext, Scope, local
 from gateway.errors import PermissionDenied
 from gateway.log import Log
 from gateway.services.core import Core
@@ -20,6 +20,7 @@ from gateway.store.store import Store, open_store
 
 CLI = local("cli")
 CONTEXT = RequestContext(request_id="req_1")
+CALLER = Caller(CLI, CONTEXT)
 DEFAULT = ShieldPolicy(tool_injection=False)
 
 
@@ -47,14 +48,14 @@ async def open_process(path: Path) -> Process:
 async def test_what_one_process_changes_another_obeys_at_its_next_request(tmp_path: Path) -> None:
     one, other = await open_process(tmp_path), await open_process(tmp_path)
     try:
-        created = await one.keys.create(CLI, NewKey(name="ci", scopes=tuple(Scope)), CONTEXT)
+        created = await one.keys.create(CALLER, NewKey(name="ci", scopes=tuple(Scope)))
         assert await other.holds(created.key) is DEFAULT
-        await one.policies.create(CLI, WantedPolicy(name="lab", mode=ShieldMode.OBSERVE), CONTEXT)
-        await one.keys.change(CLI, created.record.id, ChangedKey(policy="lab"), CONTEXT)
+        await one.policies.create(CALLER, WantedPolicy(name="lab", mode=ShieldMode.OBSERVE))
+        await one.keys.change(CALLER, created.record.id, ChangedKey(policy="lab"))
         assert (await other.holds(created.key)).mode is ShieldMode.OBSERVE
-        await one.policies.change(CLI, "lab", WantedPolicy(mode=ShieldMode.BLOCK), CONTEXT)
+        await one.policies.change(CALLER, "lab", WantedPolicy(mode=ShieldMode.BLOCK))
         assert (await other.holds(created.key)).mode is ShieldMode.BLOCK
-        await one.keys.change(CLI, created.record.id, ChangedKey(policy=None), CONTEXT)
+        await one.keys.change(CALLER, created.record.id, ChangedKey(policy=None))
         assert await other.holds(created.key) is DEFAULT
     finally:
         await one.store.aclose()
@@ -66,16 +67,16 @@ async def test_whoever_may_not_write_a_policy_gives_none_to_a_key(tmp_path: Path
     new = NewKey(name="ci", scopes=(Scope.SHIELD_SCAN,))
     one = await open_process(tmp_path)
     try:
-        await one.policies.create(CLI, WantedPolicy(name="lab", mode=ShieldMode.OBSERVE), CONTEXT)
+        await one.policies.create(CALLER, WantedPolicy(name="lab", mode=ShieldMode.OBSERVE))
         with pytest.raises(PermissionDenied):
-            await one.keys.create(clerk, replace(new, policy="lab"), CONTEXT)
-        made = (await one.keys.create(clerk, new, CONTEXT)).record
+            await one.keys.create(Caller(clerk, CONTEXT), replace(new, policy="lab"))
+        made = (await one.keys.create(Caller(clerk, CONTEXT), new)).record
         with pytest.raises(PermissionDenied) as caught:
-            await one.keys.change(clerk, made.id, ChangedKey(policy="lab"), CONTEXT)
+            await one.keys.change(Caller(clerk, CONTEXT), made.id, ChangedKey(policy="lab"))
         assert caught.value.param == "policy"
-        await one.keys.change(CLI, made.id, ChangedKey(policy="lab"), CONTEXT)
-        assert (await one.keys.change(clerk, made.id, ChangedKey(name="other"), CONTEXT)).policy is not None
+        await one.keys.change(CALLER, made.id, ChangedKey(policy="lab"))
+        assert (await one.keys.change(Caller(clerk, CONTEXT), made.id, ChangedKey(name="other"))).policy is not None
         with pytest.raises(PermissionDenied):
-            await one.keys.change(clerk, made.id, ChangedKey(policy=None), CONTEXT)
+            await one.keys.change(Caller(clerk, CONTEXT), made.id, ChangedKey(policy=None))
     finally:
         await one.store.aclose()

@@ -13,7 +13,7 @@ from fake_clock import FakeClock
 from gateway.clock import Ids
 from gateway.domain.alerts import Alert, AlertFilter, AlertStatus
 from gateway.domain.circuits import ProviderStatus
-from gateway.domain.principals import RequestContext, local
+from gateway.domain.principals import Caller, RequestContext, local
 from gateway.domain.providers import Provider, ProviderType
 from gateway.errors import InvalidRequest, NotFound, UpstreamUnavailable
 from gateway.llm.base import Prompt, Reply, Upstream, UpstreamFault, UpstreamRefused
@@ -30,6 +30,7 @@ from gateway.store.store import Store, open_store
 
 CLI = local("cli")
 CONTEXT = RequestContext(request_id="req_1")
+CALLER = Caller(CLI, CONTEXT)
 PROMPT = Prompt("m", {"model": "m", "messages": [{"role": "user", "content": "Hello"}]})
 FAULT = UpstreamFault("It failed.", detail="it failed", status=500, may_repeat=True)
 
@@ -93,7 +94,7 @@ class Process:
 
     async def add(self, name: str, **fields: object) -> Scripted:
         wanted = {"base_url": "https://api.example/v1", "max_retries": 0, **fields}
-        made = await self.providers.create(CLI, NewProvider(name=name, **wanted), CONTEXT)  # type: ignore[arg-type]
+        made = await self.providers.create(CALLER, NewProvider(name=name, **wanted))  # type: ignore[arg-type]
         await self.store.authority.follow()
         self.routing.connections()
         self.routing.connection(made).upstream()
@@ -140,13 +141,13 @@ async def test_what_one_process_changes_another_obeys_at_its_next_prompt(two: tu
     await one.add("lab", api_key="sk-typed-in")
     assert await other.ask() == "lab"
     assert other.connections["lab"].key == "sk-typed-in"
-    await one.providers.change(CLI, "lab", ChangedProvider(api_key="sk-other"), CONTEXT)
+    await one.providers.change(CALLER, "lab", ChangedProvider(api_key="sk-other"))
     await other.ask()
     assert other.connections["lab"].key == "sk-other"
-    await one.providers.change(CLI, "lab", ChangedProvider(enabled=False), CONTEXT)
+    await one.providers.change(CALLER, "lab", ChangedProvider(enabled=False))
     with pytest.raises(NotFound):
         await other.ask()
-    await one.providers.remove(CLI, "lab", CONTEXT)
+    await one.providers.remove(CALLER, "lab")
     assert await other.ask() == "echo"
 
 
@@ -206,7 +207,7 @@ async def test_a_provider_that_is_disabled_or_removed_is_no_longer_reported_down
         with pytest.raises(UpstreamUnavailable):
             await one.ask()
     assert (await one.alert()).status is AlertStatus.OPEN
-    await one.providers.change(CLI, "lab", ChangedProvider(enabled=False), CONTEXT)
+    await one.providers.change(CALLER, "lab", ChangedProvider(enabled=False))
     assert (await one.alert()).status is AlertStatus.RESOLVED
 
 

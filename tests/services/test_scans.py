@@ -17,7 +17,7 @@ from gateway.clock import Clock, Ids
 from gateway.domain.alerts import AlertFilter
 from gateway.domain.audit import AuditFilter
 from gateway.domain.policies import MASKING, Capture, ShieldPolicy
-from gateway.domain.principals import Principal, RequestContext, local
+from gateway.domain.principals import Caller, Principal, RequestContext, local
 from gateway.errors import AuditUnavailable, InvalidRequest, Shed, ShieldUnavailable
 from gateway.log import Log
 from gateway.schema import decode
@@ -77,7 +77,7 @@ class Room:
     audit: Audit
 
     async def scan(self, text: str = TEXT, principal: Principal | None = None, **fields: Any) -> ScanAnswer:
-        return await self.scans.scan(principal or local("test"), ScanText(text, **fields), CONTEXT)
+        return await self.scans.scan(Caller(principal or local("test"), CONTEXT), ScanText(text, **fields))
 
     async def rows(self) -> list[dict[str, Any]]:
         await self.store.db.write(lambda tx: None)  # what was queued before is committed before this

@@ -12,7 +12,7 @@ import pytest
 from gateway.clock import Clock, Ids
 from gateway.domain.alerts import AlertFilter
 from gateway.domain.audit import AuditFilter
-from gateway.domain.principals import RequestContext, local
+from gateway.domain.principals import Caller, RequestContext, local
 from gateway.errors import AuditUnavailable, InvalidRequest
 from gateway.log import Log
 from gateway.services.core import Core
@@ -23,6 +23,7 @@ from gateway.store.store import open_store
 
 CONTEXT = RequestContext(request_id="req_1")
 CLI = local("cli")
+CALLER = Caller(CLI, CONTEXT)
 INJECTIONS = RunShieldTests(category="injection")
 
 
@@ -84,7 +85,7 @@ async def test_before_the_first_run_there_is_none() -> None:
 
 async def test_run_is_kept_as_it_was_answered() -> None:
     async with room() as here:
-        run = await here.tests.run(CLI, INJECTIONS, CONTEXT)
+        run = await here.tests.run(CALLER, INJECTIONS)
         last = (await here.tests.last()).last
     assert isinstance(last, ShieldTestsRun)
     assert last == run
@@ -93,9 +94,9 @@ async def test_run_is_kept_as_it_was_answered() -> None:
 
 async def test_second_run_with_other_rules_tells_which_cases_changed() -> None:
     async with room() as here:
-        first = await here.tests.run(CLI, INJECTIONS, CONTEXT)
-        second = await here.other_rules(shield("previous instructions")).run(CLI, INJECTIONS, CONTEXT)
-        third = await here.tests.run(CLI, INJECTIONS, CONTEXT)
+        first = await here.tests.run(CALLER, INJECTIONS)
+        second = await here.other_rules(shield("previous instructions")).run(CALLER, INJECTIONS)
+        third = await here.tests.run(CALLER, INJECTIONS)
     assert second.change is not None and third.change is not None
     assert second.change.since_at == first.ran_at
     assert second.change.rules_changed
@@ -106,9 +107,9 @@ async def test_second_run_with_other_rules_tells_which_cases_changed() -> None:
 
 async def test_run_is_compared_with_the_last_of_the_same_choice() -> None:
     async with room() as here:
-        await here.tests.run(CLI, INJECTIONS, CONTEXT)
-        other = await here.tests.run(CLI, RunShieldTests(category="c2"), CONTEXT)
-        again = await here.tests.run(CLI, INJECTIONS, CONTEXT)
+        await here.tests.run(CALLER, INJECTIONS)
+        other = await here.tests.run(CALLER, RunShieldTests(category="c2"))
+        again = await here.tests.run(CALLER, INJECTIONS)
         last = (await here.tests.last()).last
     assert other.change is None
     assert again.change is not None and not again.change.rules_changed
@@ -117,7 +118,7 @@ async def test_run_is_compared_with_the_last_of_the_same_choice() -> None:
 
 async def test_run_is_audited_and_no_traffic() -> None:
     async with room() as here:
-        run = await here.tests.run(CLI, INJECTIONS, CONTEXT)
+        run = await here.tests.run(CALLER, INJECTIONS)
         (event,) = await here.events()
         alerts = await here.core.store.db.read(lambda tx: here.core.store.alerts.page(tx, AlertFilter(scope="all")))
         every = (await here.core.audit.page(AuditFilter())).items
@@ -130,14 +131,14 @@ async def test_run_is_audited_and_no_traffic() -> None:
 async def test_unknown_category_is_refused() -> None:
     async with room() as here:
         with pytest.raises(InvalidRequest) as caught:
-            await here.tests.run(CLI, RunShieldTests(category="weather"), CONTEXT)
+            await here.tests.run(CALLER, RunShieldTests(category="weather"))
     assert caught.value.param == "category"
 
 
 async def test_failing_shield_leaves_no_result() -> None:
     async with room() as here:
         with pytest.raises(ZeroDivisionError):
-            await here.other_rules(cast(Shield, BrokenShield())).run(CLI, INJECTIONS, CONTEXT)
+            await here.other_rules(cast(Shield, BrokenShield())).run(CALLER, INJECTIONS)
         assert (await here.tests.last()).last is None
 
 
@@ -148,7 +149,7 @@ async def test_run_that_cannot_be_audited_is_not_kept(monkeypatch: pytest.Monkey
     async with room() as here:
         monkeypatch.setattr(here.core.audit, "append", fail)
         with pytest.raises(AuditUnavailable):
-            await here.tests.run(CLI, INJECTIONS, CONTEXT)
+            await here.tests.run(CALLER, INJECTIONS)
         assert (await here.tests.last()).last is None
 
 

@@ -16,7 +16,7 @@ from gateway.auth.passwords import hash_password, make_password
 from gateway.auth.sessions import hash_token
 from gateway.clock import Ids
 from gateway.domain.audit import AuditEvent, AuditFilter
-from gateway.domain.principals import RequestContext, Role, local
+from gateway.domain.principals import Caller, RequestContext, Role, local
 from gateway.domain.users import ChangedUser, SessionFilter, User
 from gateway.errors import (
     AuditUnavailable,
@@ -43,6 +43,7 @@ from gateway.store.store import Store, open_store
 CONTEXT = RequestContext(request_id="req_1", ip="192.0.2.1", user_agent="curl/8")
 ELSEWHERE = RequestContext(request_id="req_2", ip="192.0.2.2")
 CLI = local("cli")
+CALLER = Caller(CLI, CONTEXT)
 PASSWORD = "correct horse battery staple"
 HASH = hash_password(PASSWORD, bytes(16))
 HOUR_MS = 3_600_000
@@ -197,7 +198,7 @@ async def test_signing_out_ends_the_session(house: House) -> None:
 async def test_a_session_ended_by_another_process_is_over(house: House, tmp_path: Path) -> None:
     new = await house.enter()
     other = await open_house(tmp_path, house.clock)
-    await other.signin.end_one(CLI, new.signed_in.session.id, CONTEXT)
+    await other.signin.end_one(CALLER, new.signed_in.session.id)
     with pytest.raises(NotSignedIn):
         await house.signin.find(new.token)
     await other.store.aclose()
@@ -362,15 +363,15 @@ async def test_sessions_are_listed_newest_first_without_those_that_are_over(hous
 
 async def test_sessions_of_a_user_are_ended_but_for_one(house: House) -> None:
     keep, gone = await house.enter(), await house.enter()
-    count = await house.signin.end_of_user(CLI, "usr_1", CONTEXT, but_id=keep.signed_in.session.id)
+    count = await house.signin.end_of_user(CALLER, "usr_1", but_id=keep.signed_in.session.id)
     assert count == 1
     assert await house.signin.find(keep.token)
     with pytest.raises(NotSignedIn):
         await house.signin.find(gone.token)
     with pytest.raises(NotFound):
-        await house.signin.end_of_user(CLI, "usr_nobody", CONTEXT)
+        await house.signin.end_of_user(CALLER, "usr_nobody")
     with pytest.raises(NotFound):
-        await house.signin.end_one(CLI, "ses_nothing", CONTEXT)
+        await house.signin.end_one(CALLER, "ses_nothing")
 
 
 async def test_nobody_is_signed_in_whose_event_cannot_be_written(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -406,7 +407,7 @@ async def test_a_flood_of_throttled_tries_is_recorded_in_sums(house: House) -> N
 
 async def test_a_reset_password_ends_every_session(house: House) -> None:
     new = await house.enter()
-    await house.users.change(CLI, "alice", ChangedUser(password="another password"), CONTEXT)
+    await house.users.change(CALLER, "alice", ChangedUser(password="another password"))
     with pytest.raises(NotSignedIn):
         await house.signin.find(new.token)
 

@@ -10,7 +10,7 @@ from fake_clock import FakeClock
 
 from gateway.clock import Ids
 from gateway.domain.audit import AuditFilter
-from gateway.domain.principals import ROLE_PERMISSIONS, Permission, Principal, RequestContext, Role, local
+from gateway.domain.principals import ROLE_PERMISSIONS, Caller, Permission, Principal, RequestContext, Role, local
 from gateway.domain.users import ChangedUser, NewUser
 from gateway.errors import AuditUnavailable, Conflict, GatewayError, InvalidRequest, NotFound, PermissionDenied
 from gateway.log import Log
@@ -46,10 +46,10 @@ class House:
         self.users = Users(core, passwords=QuickPasswords())
 
     async def make(self, username: str = "alice", role: Role = Role.ADMIN, who: Principal = CLI) -> str:
-        return (await self.users.create(who, NewUser(username, PASSWORD, role), CONTEXT)).id
+        return (await self.users.create(Caller(who, CONTEXT), NewUser(username, PASSWORD, role))).id
 
     async def change(self, user: str, who: Principal = CLI, **wanted: Any) -> Any:
-        return await self.users.change(who, user, ChangedUser(**wanted), CONTEXT)
+        return await self.users.change(Caller(who, CONTEXT), user, ChangedUser(**wanted))
 
     async def events(self) -> list[Any]:
         return list((await self.audit.page(AuditFilter())).items)
@@ -107,7 +107,7 @@ async def test_a_bad_password_is_refused_and_not_repeated(
     house: House, password: str, error: type[GatewayError]
 ) -> None:
     with pytest.raises(error) as refusal:
-        await house.users.create(CLI, NewUser("username1", password, Role.VIEWER), CONTEXT)
+        await house.users.create(Caller(CLI, CONTEXT), NewUser("username1", password, Role.VIEWER))
     assert refusal.value.param == "password"
     assert not password or password not in refusal.value.message
 

@@ -12,7 +12,7 @@ import anyio.lowlevel
 import pytest
 
 from gateway.domain.audit import AuditEvent
-from gateway.domain.principals import RequestContext, local
+from gateway.domain.principals import Caller, RequestContext, local
 from gateway.services.audit import Audit
 from gateway.store import writer
 from gateway.store.database import StoreUnavailable, Transaction
@@ -88,7 +88,7 @@ async def test_whoever_waits_for_the_disk_has_it_synced_by_the_commit_itself(pla
     modes = [await store.db.write(sync_of, is_durable=wish) for wish in wishes]
     assert modes == [FULL if wish else NORMAL for wish in wishes]
     audit = Audit(store=store, clock=place.clock, ids=place.ids)
-    assert await audit.commit_authority(local("cli"), RequestContext(request_id="req_1"), sync_of) == FULL
+    assert await audit.commit_authority(Caller(local("cli"), RequestContext(request_id="req_1")), sync_of) == FULL
     await store.aclose()
 
 

@@ -21,13 +21,13 @@ const SAID = {
   chat_tried: (event) => ["tried a chat with ", model(event)],
   shield_scan_block: (event) => ["had a text blocked", agent(event), `: ${rules(event)}`],
   shield_scan_review: (event) => ["had a text flagged for review", agent(event), `: ${rules(event)}`],
-  user_signed_in: () => "signed in", user_signed_out: () => "signed out", sign_in_failed: () => "failed to sign in", sign_in_throttled: () => "was throttled after failed sign-ins", login_throttled: () => "was throttled after failed sign-ins",
-  password_changed: () => "changed their password", user_password_changed: (event) => ["set a new password for ", thing(event)],
-  api_key_refused: () => "was refused: the key is not valid", rate_limit_exceeded: () => "exceeded the rate limit", session_refused: () => "was refused: the session is not valid", csrf_failed: () => "was refused: the CSRF token is missing or wrong",
+  user_signed_in: () => "signed in", user_signed_out: () => "signed out", sign_in_failed: () => "failed to sign in", sign_in_throttled: () => "was throttled after failed sign-ins",
+  user_password_changed: (event) => ["set a new password for ", thing(event)],
+  api_key_refused: () => "was refused: the key is not valid", rate_limit_exceeded: () => "exceeded the rate limit", session_refused: () => "was refused: the session is not valid", api_key_first_used: () => "used the key for the first time",
   risk_accepted: (event) => ["accepted the risk of ", thing(event)], request_harmless: (event) => ["marked ", thing(event), " as harmless"],
   alert_false_positive: (event) => ["marked ", thing(event), " as harmless"], incident_exported: (event) => ["exported the evidence of ", thing(event)],
   audit_exported: () => "exported the audit log", backup_created: () => "made a backup", backup_restored: () => "restored a backup",
-  shield_tests_run: () => "ran the validation suite", gateway_started: (event) => `started, version ${event.details?.version ?? "unknown"}`, gateway_stopped: () => "stopped", sessions_ended: () => "ended sessions", override_ended: (event) => ["let the override of ", thing(event), " end"],
+  shield_tests_run: () => "ran the validation suite", gateway_started: (event) => `started, version ${event.details?.version ?? "unknown"}`, gateway_stopped: () => "stopped", sessions_ended: () => "ended sessions", gateway_reloaded: () => "loaded its rules again", audit_pruned: (event) => `deleted ${event.details?.events ?? "old"} expired events`, incident_stopped: () => "stopped an incident",
 };
 
 /** What an event is about: its noun and name, linked where there is a page for it. */
