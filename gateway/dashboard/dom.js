@@ -45,32 +45,32 @@ export function fill(node, ...children) {
 }
 
 const ICONS = {
-  overview: "M2 10a6 6 0 1 1 12 0M8 10l3-3.500M3.500 13h9",
-  traffic: "M1.500 8h3l2-5 3 10 2-5h3",
-  alerts: "M8 2a4 4 0 0 0-4 4v3l-1.500 2.500h11L12 9V6a4 4 0 0 0-4-4zM6.500 13.500a1.600 1.600 0 0 0 3 0",
-  incidents: "M8 1.500v4M8 14.500v-4M1.500 8h4M14.500 8h-4M8 4.500a3.500 3.500 0 1 0 0 7 3.500 3.500 0 0 0 0-7z",
-  shield: "M8 1.500 2.500 3.500V8c0 3.300 2.300 5.400 5.500 6.500 3.200-1.100 5.500-3.200 5.500-6.500V3.500z",
-  keys: "M9.500 9.500a3.500 3.500 0 1 0-3-3L2 11v3h3v-2h2v-2zM11 5h.01",
-  agents: "M4 6h8v6H4zM8 6V3M6.500 9h.01M9.500 9h.01M2 8v2M14 8v2",
-  fleet: "M2.500 2.500h11v4h-11zM2.500 9.500h11v4h-11zM5 4.500h.01M5 11.500h.01",
-  posture: "M3 2.500h10v11H3zM5.500 6l1 1 2-2M5.500 10.500l1 1 2-2M10.500 6.500h1M10.500 11h1",
-  cost: "M8 1.500v13M11 4.500C10.500 3.500 9.500 3 8 3 6.300 3 5 4 5 5.300 5 8.500 11 7 11 10.500 11 12 9.700 13 8 13c-1.600 0-2.800-.700-3.300-1.800",
-  audit: "M4 1.500h5.500L13 5v9.500H4zM9.500 1.500V5H13M6 8h5M6 11h5",
-  settings: "M8 5.500a2.500 2.500 0 1 0 0 5 2.500 2.500 0 0 0 0-5zM8 1.500v2M8 12.500v2M1.500 8h2M12.500 8h2M3.400 3.400l1.400 1.400M11.200 11.200l1.400 1.400M12.600 3.400l-1.400 1.400M4.800 11.200l-1.400 1.400",
-  menu: "M2 4h12M2 8h12M2 12h12", close: "M3.500 3.500l9 9M12.500 3.500l-9 9", search: "M7 2a5 5 0 1 0 0 10A5 5 0 0 0 7 2zM10.700 10.700 14 14",
-  sun: "M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM8 1v1.500M8 13.500V15M1 8h1.500M13.500 8H15M3 3l1 1M12 12l1 1M13 3l-1 1M4 12l-1 1",
-  moon: "M13.500 9.500A6 6 0 0 1 6.500 2.500a6 6 0 1 0 7 7z", help: "M8 1.500a6.500 6.500 0 1 0 0 13 6.500 6.500 0 0 0 0-13zM6 6.300C6 5 6.800 4.300 8 4.300s2 .800 2 1.800c0 1.500-2 1.600-2 3M8 11.500h.01",
-  user: "M8 2a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM2.500 14c.500-3 2.700-4.500 5.500-4.500s5 1.500 5.500 4.500", out: "M6 2.500H3v11h3M10.500 5l3 3-3 3M13 8H6.500",
-  check: "M3 8.500l3.500 3.500L13 4.500", copy: "M5.500 5.500h8v8h-8zM10.500 5.500v-3h-8v8h3", down: "M8 2v9M4 7.500 8 11.500l4-4M3 14h10", plus: "M8 3v10M3 8h10",
-  next: "M6 3l5 5-5 5", back: "M10 3 5 8l5 5", refresh: "M13 8a5 5 0 1 1-1.500-3.500M13 2v3h-3", print: "M4 6V2h8v4M4 11H2V6h12v5h-2M4 9.500h8v5H4z",
-  info: "M8 1.500a6.500 6.500 0 1 0 0 13 6.500 6.500 0 0 0 0-13zM8 7.500v4M8 5h.01", lock: "M3.500 7h9v7h-9zM5.500 7V4.500a2.500 2.500 0 0 1 5 0V7",
+  overview: "M2 10a6 6 0 1 1 12 0M8 10l3-3.5M3.5 13h9",
+  traffic: "M1.5 8h3l2-5 3 10 2-5h3",
+  alerts: "M8 2a4 4 0 0 0-4 4v3l-1.5 2.5h11L12 9V6a4 4 0 0 0-4-4zM6.5 13.5a1.6 1.6 0 0 0 3 0",
+  incidents: "M8 1.5v4M8 14.5v-4M1.5 8h4M14.5 8h-4M8 4.5a3.5 3.5 0 1 0 0 7 3.5 3.5 0 0 0 0-7z",
+  shield: "M8 1.5 2.5 3.5V8c0 3.3 2.3 5.4 5.5 6.5 3.2-1.1 5.5-3.2 5.5-6.5V3.5z",
+  keys: "M9.5 9.5a3.5 3.5 0 1 0-3-3L2 11v3h3v-2h2v-2zM11 5h.01",
+  agents: "M4 6h8v6H4zM8 6V3M6.5 9h.01M9.5 9h.01M2 8v2M14 8v2",
+  fleet: "M2.5 2.5h11v4h-11zM2.5 9.5h11v4h-11zM5 4.5h.01M5 11.5h.01",
+  posture: "M3 2.5h10v11H3zM5.5 6l1 1 2-2M5.5 10.5l1 1 2-2M10.5 6.5h1M10.5 11h1",
+  cost: "M8 1.5v13M11 4.5C10.5 3.5 9.5 3 8 3 6.3 3 5 4 5 5.3 5 8.5 11 7 11 10.5 11 12 9.7 13 8 13c-1.6 0-2.8-.7-3.3-1.8",
+  audit: "M4 1.5h5.5L13 5v9.5H4zM9.5 1.5V5H13M6 8h5M6 11h5",
+  settings: "M8 5.5a2.5 2.5 0 1 0 0 5 2.5 2.5 0 0 0 0-5zM8 1.5v2M8 12.5v2M1.5 8h2M12.5 8h2M3.4 3.4l1.4 1.4M11.2 11.2l1.4 1.4M12.6 3.4l-1.4 1.4M4.8 11.2l-1.4 1.4",
+  menu: "M2 4h12M2 8h12M2 12h12", close: "M3.5 3.5l9 9M12.5 3.5l-9 9", search: "M7 2a5 5 0 1 0 0 10A5 5 0 0 0 7 2zM10.7 10.7 14 14",
+  sun: "M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM8 1v1.5M8 13.5V15M1 8h1.5M13.5 8H15M3 3l1 1M12 12l1 1M13 3l-1 1M4 12l-1 1",
+  help: "M8 1.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13zM6 6.3C6 5 6.8 4.3 8 4.3s2 .8 2 1.8c0 1.5-2 1.6-2 3M8 11.5h.01",
+  user: "M8 2a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM2.5 14c.5-3 2.7-4.5 5.5-4.5s5 1.5 5.5 4.5", out: "M6 2.5H3v11h3M10.5 5l3 3-3 3M13 8H6.5",
+  check: "M3 8.5l3.5 3.5L13 4.5", copy: "M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3", down: "M8 2v9M4 7.5 8 11.5l4-4M3 14h10", plus: "M8 3v10M3 8h10",
+  next: "M6 3l5 5-5 5", back: "M10 3 5 8l5 5", refresh: "M13 8a5 5 0 1 1-1.5-3.5M13 2v3h-3", print: "M4 6V2h8v4M4 11H2V6h12v5h-2M4 9.5h8v5H4z",
+  info: "M8 1.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13zM8 7.5v4M8 5h.01", lock: "M3.5 7h9v7h-9zM5.5 7V4.5a2.5 2.5 0 0 1 5 0V7",
 };
 // Filled, and each of another outline, so that none needs its colour to be told apart.
 const SHAPES = {
-  critical: "M8 .800 15.200 8 8 15.200.800 8z", high: "M8 1.500 15.300 14H.700z", medium: "M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2z",
-  low: "M8 2.500A5.500 5.500 0 1 0 8 13.500 5.500 5.500 0 0 0 8 2.500zm0 2.200A3.300 3.300 0 1 1 8 11.300 3.300 3.300 0 0 1 8 4.700z",
-  BLOCK: "M5 1h6l4 4v6l-4 4H5l-4-4V5zM4.500 6.900v2.200h7V6.900z", REVIEW: "M8 1.500 15.300 14H.700zM7.200 6v4h1.600V6zm0 5v1.600h1.600V11z",
-  ALLOW: "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zM7 11.200 3.800 8l1.200-1.200 2 2 4-4L12.200 6z",
+  critical: "M8 .8 15.2 8 8 15.2.8 8z", high: "M8 1.5 15.3 14H.7z", medium: "M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2z",
+  low: "M8 2.5A5.5 5.5 0 1 0 8 13.5 5.5 5.5 0 0 0 8 2.5zm0 2.2A3.3 3.3 0 1 1 8 11.3 3.3 3.3 0 0 1 8 4.7z",
+  BLOCK: "M5 1h6l4 4v6l-4 4H5l-4-4V5zM4.5 6.9v2.2h7V6.9z", REVIEW: "M8 1.5 15.3 14H.7zM7.2 6v4h1.6V6zm0 5v1.6h1.6V11z",
+  ALLOW: "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zM7 11.2 3.8 8l1.2-1.2 2 2 4-4L12.2 6z",
 };
 
 /** Draw an icon by name; it says nothing to a screen reader, so a label must stand beside it. */
@@ -106,20 +106,18 @@ export function span(seconds) {
 
 const today = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const clock = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
-const stamp = (date) => `${date.toISOString().replace("T", " ").slice(0, 19)} UTC`;
 
-/** Show a time as it is here, with UTC on hover. null: `missing`. */
-export function time(text, missing = "–") {
+/** Show a time as `say` writes it, with the time here and in UTC on hover. */
+function told(text, missing, say) {
   if (!text) return h("span.dim", missing);
   const date = new Date(text);
-  return h("time", { datetime: date.toISOString(), title: `${clock.format(date)} here\n${stamp(date)}` }, date.toDateString() === new Date().toDateString() ? today.format(date) : clock.format(date));
+  return h("time", { datetime: date.toISOString(), title: `${clock.format(date)} here\n${date.toISOString().replace("T", " ").slice(0, 19)} UTC` }, say(date));
 }
+/** Show a time as it is here. null: `missing`. */
+export const time = (text, missing = "–") => told(text, missing, (date) => (date.toDateString() === new Date().toDateString() ? today : clock).format(date));
 
-/** Show how long ago, or in how long, a time is; the time itself on hover. */
-export function ago(text, missing = "never") {
-  if (!text) return h("span.dim", missing);
-  const date = new Date(text);
-  const seconds = (Date.now() - date.getTime()) / 1000;
-  const told = Math.abs(seconds) < 5 ? "now" : seconds < 0 ? `in ${span(-seconds)}` : `${span(seconds)} ago`;
-  return h("time", { datetime: date.toISOString(), title: `${clock.format(date)} here\n${stamp(date)}` }, told);
-}
+/** Show how long ago, or in how long, a time is. null: `missing`. */
+export const ago = (text, missing = "never") => told(text, missing, (date) => {
+  const seconds = (Date.now() - date) / 1000;
+  return Math.abs(seconds) < 5 ? "now" : seconds < 0 ? `in ${span(-seconds)}` : `${span(seconds)} ago`;
+});

@@ -62,7 +62,6 @@ function part(field) {
       : h("div.field", h("label", { for: id }, field.label, field.required || ["select", "number", "expiry"].includes(field.type) ? "" : h("span.dim", " optional")), made.node, hint, error);
   return {
     field, node, value: made.value,
-    set: made.set,
     focus: () => (made.input || node.querySelector("input,select,textarea") || node).focus(),
     say(text) { fill(error, text); node.classList.toggle("wrong", Boolean(text)); for (const one of node.querySelectorAll("input,select,textarea")) one.setAttribute("aria-invalid", text ? "true" : "false"); },
   };
@@ -73,9 +72,9 @@ const soon = (days) => new Date(Date.now() + Number(days) * 86400000).toISOStrin
 
 const MAKERS = {
   text: (field, id, about) => input(field, id, about, {}),
-  password: (field, id, about) => input(field, id, about, { type: "password", autocomplete: field.auto || "off" }, (text) => text, true),
+  password: (field, id, about) => input(field, id, about, { type: "password", autocomplete: field.auto || "off" }, (text) => text),
   number: (field, id, about) => input(field, id, about, { type: "number", inputmode: "decimal", min: field.min, max: field.max, step: field.step || 1 }, (text) => (text === "" ? undefined : Number(text))),
-  list: (field, id, about) => input({ ...field, value: (field.value || []).join(", ") }, id, about, {}, (text) => text.split(",").map((one) => one.trim()).filter(Boolean), true),
+  list: (field, id, about) => input({ ...field, value: (field.value || []).join(", ") }, id, about, {}, (text) => text.split(",").map((one) => one.trim()).filter(Boolean)),
   area(field, id, about) {
     const node = h("textarea", { id, name: field.name, rows: field.rows || 4, placeholder: field.placeholder, value: field.value ?? "", spellcheck: "false", ...about });
     return { node, value: () => node.value };
@@ -110,9 +109,9 @@ const MAKERS = {
   own: (field) => field.make(),
 };
 
-function input(field, id, about, props, read = (text) => (text.trim() === "" ? (field.value ? "" : field.blank) : text.trim()), isRaw = false) {
+function input(field, id, about, props, read = (text) => (text.trim() === "" ? (field.value ? "" : field.blank) : text.trim())) {
   const node = h("input", { id, name: field.name, type: "text", autocomplete: "off", spellcheck: "false", placeholder: field.placeholder, maxlength: field.max_chars, value: field.value ?? "", required: field.required, ...props, ...about });
-  return { node, input: node, set: (value) => { node.value = value; }, value: () => read(isRaw ? node.value : node.value) };
+  return { node, input: node, value: () => read(node.value) };
 }
 
 /** Open a form in a dialog; it closes when `send` did what it should, and says `told`: a text, or what makes one of the

@@ -4,10 +4,14 @@ import { h, fill, icon } from "./dom.js";
 
 export const SEVERITIES = ["critical", "high", "medium", "low"];
 const CAPITALS = { pii: "PII", c2: "Command and control", usd: "USD", mcp: "MCP", api: "API", html: "HTML", csv: "CSV", json: "JSON", jsonl: "JSON lines", cli: "Command line", ok: "OK", sha256: "SHA-256", chars: "Characters", ip: "IP", status: "State" };
-export const words = (text) => { if (CAPITALS[text]) return CAPITALS[text]; const plain = String(text ?? "–").replace(/_at$/, "").replaceAll(/[_-]/g, " "); return plain.charAt(0).toUpperCase() + plain.slice(1); };
+/** A name of the API as a label. */
+export const words = (text) => CAPITALS[text] || String(text ?? "–").replace(/_at$/, "").replaceAll(/[_-]/g, " ").replace(/^./, (first) => first.toUpperCase());
 
 /** A severity: shape, word and colour. */
-export const severity = (name) => h(`span.badge.sev-${SEVERITIES.includes(name) ? name : "low"}`, icon(SEVERITIES.includes(name) ? name : "low"), words(name));
+export function severity(name) {
+  const known = SEVERITIES.includes(name) ? name : "low";
+  return h(`span.badge.sev-${known}`, icon(known), words(name));
+}
 /** A verdict: shape, word and colour where it is news, and else a plain word. */
 export const verdict = (name) => (["BLOCK", "REVIEW"].includes(name) ? h(`span.badge.v-${name}`, icon(name), name) : h("span.dim.v-ALLOW", name === "ALLOW" ? "Allowed" : words(name)));
 
@@ -81,8 +85,8 @@ export function load(node, ask, draw) {
 }
 
 /** A part of a page with a heading. */
-export const panel = (title, ...children) => h("section.panel", title && h("header.panel-head", h("h2", title)), children);
-export const headed = (title, tools, ...children) => h("section.panel", h("header.panel-head", h("h2", title), h("div.tools", tools)), children);
+export const headed = (title, tools, ...children) => h("section.panel", title && h("header.panel-head", h("h2", title), h("div.tools", tools)), children);
+export const panel = (title, ...children) => headed(title, null, ...children);
 /** Names and values. */
 export const facts = (...pairs) => h("dl.facts", pairs.filter(Boolean).map(([name, value]) => h("div", h("dt", name), h("dd", value ?? "–"))));
 export const stat = (label, value, note) => h("div.stat", h("div.stat-label", label), h("div.stat-value", value), note && h("div.stat-note", note));
