@@ -44,7 +44,7 @@ export async function draw(context, here) {
     }, ({ sum }) => {
       const { totals, top } = sum, agents = top.blocked_agents.filter((one) => one.blocks && !one.value.startsWith("("));
       fill(parts.agents, agents.length ? bars(agents.slice(0, 8).map((one) => ({ label: one.value, value: one.blocks, href: link("traffic", [], { ...span(sum), verdict: "BLOCK", agent: one.value }), name: "block" })), { label: "Agents by blocked requests" }) : empty("No request was blocked in this time."));
-      fill(parts.rules, top.rules.length ? bars(top.rules.slice(0, 8).map((one) => ({ label: names.get(one.value) || one.value, value: one.requests, href: link("shield", ["rules", one.value]) })), { label: "Rules by requests they matched", show: (value) => `${compact(value)} · ${percent(value / totals.requests)}` }) : empty("No rule matched in this time."));
+      fill(parts.rules, top.rules.length ? bars(top.rules.slice(0, 8).map((one) => ({ label: names.get(one.value) || words(one.value), value: one.requests, href: names.has(one.value) ? link("shield", ["rules", one.value]) : link("traffic", [], { ...span(sum), rule: one.value }) })), { label: "Rules by requests they matched", show: (value) => `${compact(value)} · ${percent(value / totals.requests)}` }) : empty("No rule matched in this time."));
       if (parts.flow.contains(document.activeElement)) return undefined; // somebody goes from bar to bar
       return verdicts(sum, { label: "Requests over time", height: 240, pick: (since, until) => context.go("traffic", [], { since, until }) });
     }),
