@@ -30,6 +30,7 @@ from gateway.domain.providers import Provider, ProviderType
 from gateway.domain.traffic import DEMO, TrafficRow
 from gateway.errors import Conflict
 from gateway.log import Log
+from gateway.records import project
 from gateway.services.agent_discovery import AgentDiscovery, Sighting
 from gateway.services.agents import Agents, WantedAgent
 from gateway.services.alerts import Alerts
@@ -116,9 +117,6 @@ class _StoryTime(Clock, Ids):
         Ids.__init__(self, self)
         self.at = at
         self._rng = rng
-
-    def now_at(self) -> int:
-        return self.at
 
     def now_ns(self) -> int:
         return self.at * 1_000_000
@@ -394,13 +392,12 @@ class DemoData:
 
     def _report(self, day: TrafficSummary, tx: Transaction) -> DemoReport:
         store = self._store
-        return DemoReport(
+        return project(
+            DemoReport,
+            day.totals,
             seed=self._seed,
             since_at=self._begin_at,
             until_at=self._until_at,
-            requests=day.totals.requests,
-            blocks=day.totals.blocks,
-            reviews=day.totals.reviews,
             agents=store.agents.count(tx),
             keys=len(self._keys),
             providers=len(store.providers.all(tx)),
