@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import anyio.lowlevel
 
 from gateway.http.answer import CONTINUE
-from gateway.http.chunked import ChunkError, ChunkReader
+from gateway.http.body import BodyReader, ChunkError
 from gateway.http.head import Head, parse_head
 from gateway.http.messages import BodyTooLong, HttpError, Limits, Request, Response
 from gateway.http.transport import NEVER, Connection, DeadlinePassed, Sweep
@@ -125,42 +125,18 @@ class RequestReader:
         Raises:
             HttpError: it is malformed, too long or too late. HeadRefused: the check of the head refuses the request.
         """
-        state = self._state
-        limit_bytes = state.body_limit(head.method, head.path)
-        declared_bytes = head.body_bytes
-        if declared_bytes is not None and declared_bytes > limit_bytes:
+        state, limits = self._state, self._state.limits
+        limit_bytes, declared_bytes = state.body_limit(head.method, head.path), head.body_bytes or 0
+        if declared_bytes > limit_bytes:
             raise BodyTooLong(limit_bytes)
-        if declared_bytes is not None and declared_bytes > state.limits.unchecked_bytes:
+        is_checked = declared_bytes > limits.unchecked_bytes
+        if is_checked:
             await self._check(head)
         if head.expects_continue and not self._unread:
             self._connection.write(CONTINUE)
-        self._connection.deadline_seconds = state.sweep.now_seconds() + state.limits.body_seconds
-        if declared_bytes is None:
-            return await self._read_chunks(limit_bytes, head)
-        pieces, size_bytes = [self._unread], len(self._unread)
-        while size_bytes < declared_bytes:
-            pieces.append(await self._more())
-            size_bytes += len(pieces[-1])
-        data = b"".join(pieces)
-        self._unread = data[declared_bytes:]
-        return data[:declared_bytes]
-
-    async def _check(self, head: Head) -> None:
-        """Have the head of a request checked, so that unknown callers cannot fill the memory."""
-        if self._state.check is None:
-            return
-        deadline_seconds, self._connection.deadline_seconds = self._connection.deadline_seconds, NEVER
-        response = await self._state.check(head)
-        self._connection.deadline_seconds = deadline_seconds
-        if response is not None:
-            raise HeadRefused(response)
-
-    async def _read_chunks(self, limit_bytes: int, head: Head) -> bytes:
-        limits = self._state.limits
-        is_checked = False
-        reader = ChunkReader(line_bytes=limits.chunk_line_bytes, trailer_bytes=limits.trailer_bytes)
+        self._connection.deadline_seconds = state.sweep.now_seconds() + limits.body_seconds
+        reader = BodyReader(head.body_bytes, line_bytes=limits.chunk_line_bytes, trailer_bytes=limits.trailer_bytes)
         data, pieces, size_bytes = self._unread, [b""], 0
-        self._unread = b""
         while True:
             try:
                 piece = reader.feed(data)
@@ -177,6 +153,16 @@ class RequestReader:
                 is_checked = True
                 await self._check(head)
             data = await self._more()
+
+    async def _check(self, head: Head) -> None:
+        """Have the head of a request checked, so that unknown callers cannot fill the memory."""
+        if self._state.check is None:
+            return
+        deadline_seconds, self._connection.deadline_seconds = self._connection.deadline_seconds, NEVER
+        response = await self._state.check(head)
+        self._connection.deadline_seconds = deadline_seconds
+        if response is not None:
+            raise HeadRefused(response)
 
     async def _more(self) -> bytes:
         """Return the next bytes of a body. They are counted as held until the request was answered."""

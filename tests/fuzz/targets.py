@@ -6,14 +6,15 @@ Run shortly by `test_targets.py` on what hypothesis makes up, and for as long as
 import json
 from collections.abc import Callable, Iterator, Mapping
 
+import anyio
 import h11
 from fuzz.heads import LIMITS, assert_same
 
 from gateway.errors import GatewayError
-from gateway.http.chunked import ChunkError, ChunkReader
+from gateway.http.body import BodyReader, ChunkError
 from gateway.http.head import parse_head
 from gateway.http.messages import ClientError, HttpError
-from gateway.http.reply import ReplyReader
+from gateway.http.reply import IncomingReply
 from gateway.llm.openai import OpenAiDialect
 from gateway.llm.openai_request import WORDS
 from gateway.mcp import jsonrpc
@@ -54,7 +55,7 @@ def chunked_body(raw: bytes) -> None:
 
 def _unchunk(pieces: list[bytes]) -> bytes | None:
     """Return the body of what comes in `pieces`; None when it is refused or not at its end."""
-    reader = ChunkReader(line_bytes=256, trailer_bytes=8192)
+    reader = BodyReader(None, line_bytes=256, trailer_bytes=8192)
     body = b""
     try:
         for piece in pieces:
@@ -66,11 +67,16 @@ def _unchunk(pieces: list[bytes]) -> bytes | None:
 
 def upstream_reply(raw: bytes) -> None:
     """What an upstream sends is a reply within the limit or an error of the client's own."""
-    reader = ReplyReader("POST", 4096)
+    anyio.run(_read_reply, raw)
+
+
+async def _read_reply(raw: bytes) -> None:
+    async def more() -> bytes:
+        return b""
+
     try:
-        reader.feed(raw)
-        reader.end(is_orderly=True)
-        assert len(reader.reply().body) <= 4096
+        reply = await IncomingReply("POST", 4096, raw, more=more, release=bool).whole()
+        assert len(reply.body) <= 4096
     except ClientError as error:
         assert error.reason
 

@@ -5,7 +5,7 @@ import random
 import h11
 import pytest
 
-from gateway.http.chunked import ChunkError, ChunkReader
+from gateway.http.body import BodyReader, ChunkError
 
 BODIES = 20_000
 SEED = 20_252
@@ -29,7 +29,7 @@ def make_body(random_: random.Random) -> bytes:
 
 
 def read(raw: bytes, cuts: list[int]) -> tuple[bytes, bytes, bool] | None:
-    reader = ChunkReader(line_bytes=100, trailer_bytes=100)
+    reader = BodyReader(None, line_bytes=100, trailer_bytes=100)
     body = b""
     try:
         for start, end in zip([0, *cuts], [*cuts, len(raw)], strict=True):
@@ -79,7 +79,7 @@ def test_a_body_that_has_not_ended_is_neither_refused_nor_finished(raw: bytes) -
 
 
 def test_nothing_is_read_after_the_end() -> None:
-    reader = ChunkReader(line_bytes=100, trailer_bytes=100)
+    reader = BodyReader(None, line_bytes=100, trailer_bytes=100)
     assert reader.feed(b"1\r\na\r\n0\r\n\r\nnext") == b"a"
     assert reader.feed(b" one") == b""
     assert reader.rest == b"next one"

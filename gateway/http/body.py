@@ -1,11 +1,14 @@
-"""Undo the chunked transfer coding (RFC 9112 section 7.1), strictly and within bounds. Pure.
+"""Read the body of one message, chunked (RFC 9112 section 7.1) or of a declared length, strictly and in bounds. Pure.
 
 h11 takes chunk extensions of any length, blanks after a size, and merges trailers; here every line is bounded, and
 trailers are checked and thrown away. Tests hold that whatever is accepted here, h11 reads as the same body.
 """
 
 import re
+import sys
 
+UNTIL_END = sys.maxsize
+"""The length of a body that ends with its connection: more than any has."""
 _SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,8})(?:;[\t -~]*)?")
 _TRAILER = re.compile(rb"[-!#$%&'*+.^_`|~0-9A-Za-z]+:[\t -~\x80-\xff]*")
 
@@ -14,19 +17,21 @@ class ChunkError(ValueError):
     """The body is not chunked as announced, or a line of it is too long."""
 
 
-class ChunkReader:
-    """Reads one chunked body that arrives in pieces.
+class BodyReader:
+    """Reads one body that arrives in pieces.
 
-    is_finished: the last chunk and the trailers were read. rest: what came after them.
+    body_bytes: its declared length; None when it is chunked. line_bytes, trailer_bytes: the most that a line of the
+    chunked coding and all trailers may have. is_finished: all of it was read, trailers included. rest: what came after.
     """
 
-    def __init__(self, *, line_bytes: int, trailer_bytes: int) -> None:
-        self.is_finished = False
+    def __init__(self, body_bytes: int | None, *, line_bytes: int, trailer_bytes: int) -> None:
+        self.is_finished = body_bytes == 0
         self.rest = b""
+        self._is_chunked = body_bytes is None
         self._line_bytes = line_bytes
         self._trailer_bytes = trailer_bytes
         self._most_bytes = line_bytes  # of the next line; 0 for the line break behind a chunk
-        self._missing_bytes = 0  # of the chunk that is read
+        self._missing_bytes = body_bytes or 0  # of the body, or of the chunk that is read
         self._is_in_trailers = False
 
     def feed(self, data: bytes) -> bytes:
@@ -42,6 +47,7 @@ class ChunkReader:
                 pieces.append(piece)
                 at += len(piece)
                 self._missing_bytes -= len(piece)
+                self.is_finished = not (self._is_chunked or self._missing_bytes)
                 continue
             end = data.find(b"\r\n", at)
             line = data[at:end] if end >= 0 else data[at:].removesuffix(b"\r")
