@@ -126,24 +126,24 @@ class RequestReader:
             HttpError: it is malformed, too long or too late. HeadRefused: the check of the head refuses the request.
         """
         state, limits = self._state, self._state.limits
-        limit_bytes = state.body_limit(head.method, head.path)
-        pieces, size_bytes = [b""], head.body_bytes or 0
-        if size_bytes > limit_bytes:
+        limit_bytes, declared_bytes = state.body_limit(head.method, head.path), head.body_bytes or 0
+        if declared_bytes > limit_bytes:
             raise BodyTooLong(limit_bytes)
-        is_checked = size_bytes > limits.unchecked_bytes
+        is_checked = declared_bytes > limits.unchecked_bytes
         if is_checked:
             await self._check(head)
         if head.expects_continue and not self._unread:
             self._connection.write(CONTINUE)
         self._connection.deadline_seconds = state.sweep.now_seconds() + limits.body_seconds
         reader = BodyReader(head.body_bytes, line_bytes=limits.chunk_line_bytes, trailer_bytes=limits.trailer_bytes)
-        data, self._unread = self._unread, b""
+        data, pieces, size_bytes = self._unread, [b""], 0
         while True:
             try:
-                pieces.append(reader.feed(data))
+                piece = reader.feed(data)
             except ChunkError as error:
                 raise HttpError(400, "invalid_request", "The chunked body is malformed.") from error
-            size_bytes += len(pieces[-1]) if head.body_bytes is None else 0
+            pieces.append(piece)
+            size_bytes += len(piece)
             if size_bytes > limit_bytes:
                 raise BodyTooLong(limit_bytes)
             if reader.is_finished:

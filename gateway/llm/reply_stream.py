@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Mapping
 
 from gateway.errors import InvalidJson
-from gateway.http.client import IncomingReply
 from gateway.http.messages import ClientError
 from gateway.http.messages import Reply as HttpReply
+from gateway.http.reply import IncomingReply
 from gateway.http.sse import EventReader, EventTooLong
 from gateway.llm.base import UpstreamFault
 from gateway.llm.faults import fault_of, passed_on, refusal_of
