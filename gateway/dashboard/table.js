@@ -14,7 +14,7 @@ const PAGE = 50, MOST_SAVED = 10000;
  * rows that are all there: rows. Else path and values(): the list to ask for, and its filters. context: of the page whose
  * address holds how the list is sorted. arrived(items): called with each page. href(row): where its first cell leads. none:
  * said when empty. tools(row): buttons at its end. keys: {letter: act(row)}. mark(row): a class. bulk(ids): buttons for the
- * rows that are ticked. Returns {node, reload, set, current, count(change): how many rows other filters leave}.
+ * rows that are ticked. Returns {node, reload, redraw, set, current, count(change): how many rows other filters leave}.
  */
 export function table({ label, columns, rows, path, values = () => ({}), context, arrived, href, tools, keys = {}, none = "Nothing here yet.", mark, bulk, size = PAGE, sorted = null }) {
   columns = columns.map((one) => { const field = (row) => row[one.of]; return { label: words(one.of), align: one.as === number && "end", cell: (row) => (one.as ? one.as(field(row)) : field(row)), ...one, sort: one.sort === true ? field : one.sort }; });
@@ -186,6 +186,7 @@ export function table({ label, columns, rows, path, values = () => ({}), context
   else draw();
   return {
     node, press, untick,
+    redraw: () => shown.length && draw(),
     /** Ask from the first page on, as other filters want it. */
     restart,
     count: async (change) => (await api.page(path, { ...values(change), limit: 1 }, context.signal)).total,

@@ -3,10 +3,9 @@
 import { api, at } from "../api.js";
 import { ago, fill, h, number, time } from "../dom.js";
 import { form, formDialog } from "../form.js";
-import { keep } from "../records.js";
+import { browse, keep } from "../records.js";
 import { ADD, button, code, confirm, dialog, facts, load, snippet, status, tags, toast } from "../ui.js";
-import { cut, table } from "../table.js";
-import { detail } from "./detail.js";
+import { cut } from "../table.js";
 
 export const SCOPES = [
   ["shield:scan", "Scan texts", "Scan a text with the shield."],
@@ -20,12 +19,11 @@ export const SCOPES = [
 const NEEDS = { "shield:scan": "shield:read", "chat:completions": "api_keys:manage" };
 
 export async function draw(context, here) {
-  const { main, tools, can, signal, link } = context;
-  const mayAct = can("api_keys:manage");
-  const list = table({
-    label: "API keys",
-    context, sorted: "-created", path: "/api/config/api-keys",
-    href: (row) => link("keys", [row.id]),
+  const { tools, can } = context;
+  const mayAct = can("api_keys:manage"), changed = () => page.list.reload();
+  const page = browse(context, here, {
+    label: "API keys", sorted: "-created", path: "/api/config/api-keys",
+    open: (id) => one(id, context, changed),
     none: "No keys yet. Programs need one to use the gateway.",
     columns: [
       { of: "name", as: cut, by: "name" },
@@ -38,13 +36,10 @@ export async function draw(context, here) {
       { of: "created_at", as: time, by: "-created", low: 3 },
     ],
   });
-  const make = () => create(context, list.reload);
+  const make = () => create(context, changed);
   fill(tools, mayAct && button("Create key", make, ADD));
-  fill(main, h("section.panel", list.node));
-  const show = detail(context, ["keys"], (id) => one(id, context, list.reload));
-  show(here);
   if (here.query.create && mayAct) { context.filter({ create: "" }); make(); }
-  return { moved: show, press: list.press };
+  return page;
 }
 
 async function fields(context, key) {

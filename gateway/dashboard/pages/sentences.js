@@ -1,11 +1,12 @@
 // An event of the audit log as one sentence: who did what to which thing, with a link to it.
 
-import { h } from "../dom.js";
+import { h, time } from "../dom.js";
 import { words } from "../ui.js";
 
-const PLACES = { alert: ["alerts"], api_key: ["keys"], agent: ["agents"], incident: ["incidents"], request: ["traffic"], rule: ["shield", "rules"], local_rule: ["shield", "rules"], policy: ["shield", "policies"], detector: ["shield", "detectors"], risk_acceptance: ["shield", "acceptances"], user: ["settings", "users"], session: ["settings", "sessions"], provider: ["settings", "providers"], access_entry: ["settings", "access"], event_output: ["settings", "outputs"], setting: ["settings", "options"], budget: ["cost"], report: ["audit", "reports"], report_schedule: ["audit", "reports"], trust_audit: ["posture"], security_scan: ["posture", "scans"], peer: ["fleet"] };
+const PLACES = { alert: "alerts", api_key: "keys", agent: "agents", incident: "incidents", request: "traffic", rule: "shield/rules", local_rule: "shield/rules", policy: "shield/policies", detector: "shield/detectors", risk_acceptance: "shield/acceptances", user: "settings/users", session: "settings/sessions", provider: "settings/providers", access_entry: "settings/access", event_output: "settings/outputs", setting: "settings/options", budget: "cost", report: "audit/reports", report_schedule: "audit/reports", trust_audit: "posture", security_scan: "posture/scans", peer: "settings/fleet" };
 const WHOLE = ["alert", "api_key", "agent", "incident", "request", "rule", "local_rule"]; // their pages open one of them
-const VERBS = { created: "created", changed: "changed", removed: "removed", revoked: "revoked", rotated: "rotated", approved: "approved", declined: "declined", blocked: "blocked", unblocked: "unblocked", retired: "retired", registered: "registered", imported: "imported", exported: "exported", acknowledged: "acknowledged", investigating: "investigates", resolved: "resolved", reopened: "reopened", suppressed: "suppressed", false_positive: "marked as harmless", disabled: "disabled", enabled: "enabled", ended: "ended", verified: "verified", refused: "was refused", run: "ran", reset: "reset", overridden: "overrode", tested: "tested", sent: "sent" };
+const VERBS = { investigating: "investigates", false_positive: "marked as harmless", refused: "was refused", run: "ran", overridden: "overrode" };
+const PLAIN = "created changed removed revoked rotated approved declined blocked unblocked retired registered imported exported acknowledged resolved reopened suppressed disabled enabled ended verified reset tested sent".split(" "); // verbs that end an action as they stand in a sentence
 const NOUNS = { api_key: "key", risk_acceptance: "risk acceptance", access_entry: "access entry", local_rule: "rule" };
 
 const name = (event) => { const from = event.after || event.before || {}, found = from.name ?? from.username ?? from.rule ?? event.details?.name ?? from.value; return typeof found === "string" && !/^[a-z]{2,3}_[0-9A-Z]{26}$/.test(found) ? found : null; };
@@ -36,7 +37,7 @@ function thing(event) {
   if (!type) return "";
   const noun = `the ${NOUNS[type] || words(type).toLowerCase()}`, place = PLACES[type], id = event.resource_id;
   const text = [noun, name(event) ? [" ", h("b", name(event))] : type.endsWith("rule") && id ? [" ", h("b", id)] : ""];
-  return place ? h("a", { href: `#/${[...place, ...(WHOLE.includes(type) && id ? [encodeURIComponent(id)] : [])].join("/")}` }, text) : text;
+  return place ? h("a", { href: `#/${place}${WHOLE.includes(type) && id ? `/${encodeURIComponent(id)}` : ""}` }, text) : text;
 }
 
 /** The sentence of an event, as nodes. */
@@ -44,8 +45,8 @@ export function sentence(event) {
   const { action } = event;
   let rest = SAID[action]?.(event);
   if (!rest) {
-    const verb = Object.keys(VERBS).find((one) => action.endsWith(`_${one}`));
-    rest = action.startsWith("mcp:") ? ["used the MCP tool ", h("b", action.split(":")[1])] : verb && event.resource_type ? [VERBS[verb], " ", thing(event)] : [words(action).toLowerCase(), event.resource_type ? [": ", thing(event)] : ""];
+    const verb = [...PLAIN, ...Object.keys(VERBS)].find((one) => action.endsWith(`_${one}`));
+    rest = action.startsWith("mcp:") ? ["used the MCP tool ", h("b", action.split(":")[1])] : verb && event.resource_type ? [VERBS[verb] || verb, " ", thing(event)] : [words(action).toLowerCase(), event.resource_type ? [": ", thing(event)] : ""];
   }
   return h("span", h("b", event.actor === "gateway" ? "The gateway" : event.actor === "unknown" ? "Someone unknown" : event.actor), " ", rest, event.outcome !== "success" && event.reason && h("span.dim", ` (${words(event.reason).toLowerCase()})`));
 }
@@ -56,3 +57,6 @@ export function changes(event) {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter((one) => shown(before[one]) !== shown(after[one]));
   return names.length ? h("table.ledger", { "aria-label": "Changes" }, h("thead", h("tr", h("th", "Field"), h("th", "Before"), h("th", "After"))), h("tbody", names.map((one) => h("tr", h("td", words(one)), h("td", shown(before[one])), h("td", shown(after[one])))))) : null;
 }
+
+/** What was done to an alert or an incident, step by step. */
+export const timeline = (steps) => h("div", h("h3", "Timeline"), steps.length ? h("ol.timeline", steps.map((step) => h("li", h("div", h("b", words(step.action)), " ", h("span.dim", "by "), step.actor, " ", h("span.dim.small", time(step.occurred_at))), step.note && h("p", step.note)))) : h("p.dim", "No actions yet."));

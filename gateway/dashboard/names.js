@@ -1,0 +1,20 @@
+// Names of rules and keys, for lists that state ids and prefixes.
+
+import { api, can } from "./api.js";
+import { h } from "./dom.js";
+
+const names = new Map(), FRESH_MS = 300000;
+let asked = -FRESH_MS;
+
+/** Learn the names that the role may read; those that are known for five minutes are asked for again. */
+export async function learn() {
+  if (performance.now() - asked < FRESH_MS) return;
+  const take = (path, id) => api.all(path).then((items) => { for (const one of items) names.set(one[id], one.name); }, () => {});
+  await Promise.all([can("shield:read") && take("/api/shield/rules", "id"), can("api_keys:read") && take("/api/config/api-keys", "prefix")]);
+  asked = performance.now();
+}
+
+/** The name of a rule's id or of a key's prefix, or what it is asked for where there is none. */
+export const nameOf = (id) => names.get(id) || id;
+/** The same to be shown, with the id or prefix on hover. */
+export const name = (id) => h("span.cut", { title: id }, nameOf(id) || "–");
