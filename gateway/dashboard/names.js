@@ -6,7 +6,7 @@ import { h } from "./dom.js";
 const names = new Map(), FRESH_MS = 300000;
 let asked = -FRESH_MS;
 
-/** Learn the names that the role may read; those that are known for five minutes are asked for again. */
+/** Learn the names that the role may read, again after five minutes. */
 export async function learn() {
   if (performance.now() - asked < FRESH_MS) return;
   const take = (path, id) => api.all(path).then((items) => { for (const one of items) names.set(one[id], one.name); }, () => {});
@@ -14,7 +14,9 @@ export async function learn() {
   asked = performance.now();
 }
 
-/** The name of a rule's id or of a key's prefix, or what it is asked for where there is none. */
+/** The name of a rule's id or of a key's prefix, or the id itself. */
 export const nameOf = (id) => names.get(id) || id;
 /** The same to be shown, with the id or prefix on hover. */
 export const name = (id) => h("span.cut", { title: id }, nameOf(id) || "–");
+/** A link to a rule. */
+export const ruleLink = (id, label = name(id)) => h("a", { href: `#/shield/rules/${encodeURIComponent(id)}` }, label);

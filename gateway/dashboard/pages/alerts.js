@@ -1,42 +1,41 @@
 // The queue of alerts: what each is about, what led to it, and who does something about it.
 
 import { api, at } from "../api.js";
-import { ago, fill, h, number, time } from "../dom.js";
+import { ago, fill, h, number, plain, time } from "../dom.js";
 import { formDialog } from "../form.js";
 import { SINCE, suggested } from "../filters.js";
-import { name, nameOf } from "../names.js";
+import { nameOf, ruleLink } from "../names.js";
 import { browse, keep } from "../records.js";
-import { button, code, empty, facts, failed, load, SEVERITIES, severity, status, tag, toast, words } from "../ui.js";
+import { button, code, facts, failed, SEVERITIES, severity, status, tag, toast, words } from "../ui.js";
 import { cut } from "../table.js";
 import { evidence as hash } from "./traffic.js";
-import { timeline } from "./sentences.js";
+import { about, timeline } from "./sentences.js";
 import { harmlessDialog } from "./harmless.js";
 
 const STATES = { acknowledged: "Acknowledge", investigating: "Investigate", resolved: "Resolve", false_positive: "False positive", suppressed: "Suppress", open: "Reopen" };
-const LEADS = { open: ["acknowledged", "investigating", "resolved", "false_positive", "suppressed"], acknowledged: ["investigating", "resolved", "false_positive", "suppressed"], investigating: ["resolved", "false_positive", "suppressed"], resolved: ["open"], false_positive: ["open"], suppressed: ["open"] };
 const ASKS = ["resolved", "false_positive", "suppressed"];
+const LEADS = { open: ["acknowledged", "investigating", ...ASKS], acknowledged: ["investigating", ...ASKS], investigating: ASKS, ...Object.fromEntries(ASKS.map((one) => [one, ["open"]])) };
 
 export async function draw(context, here) {
   const { tools, link, can, session } = context;
   const mayAct = can("alerts:manage");
-  const changed = () => page.list.reload();
-  const quick = (row, to) => { if (mayAct && LEADS[row.status].includes(to)) move(row, to, changed); };
+  const quick = (row, to) => { if (mayAct && LEADS[row.status].includes(to)) move(row, to, page.reload); };
   const page = browse(context, here, {
     label: "Alerts", sorted: "-first_seen", path: "/api/alerts", hasNames: true, read: whole, change: apart, news: ["alert"],
-    open: (id) => one(id, context, changed),
+    pane: ["Alert", (row, again) => one(row, context, again)],
     fields: [
       { name: "request_id", label: "Request", placeholder: "req_…" },
-      { name: "scope", label: "Active or closed", value: "active", options: [["active", "Active"], ["terminal", "Closed"], ["all", "All"]] },
+      { name: "scope", label: "Active or closed", value: "active", options: ["active", ["terminal", "Closed"], "all"] },
       { name: "severity", options: ["", ...SEVERITIES] },
       { name: "status", options: ["", ...Object.keys(LEADS)] },
       { name: "source", options: ["", "shield", "auth", "budget", "access", "provider", "detector", "fleet", "integrity"] },
-      suggested("rule", "Rule"), suggested("agent", "Agent"),
+      suggested("rule"), suggested("agent"),
       { name: "assigned_to", options: [["", "Anyone"], [session.user.username, "Me"]] },
       SINCE,
     ],
-    none: () => empty(page.wanted().scope === "active" ? "No active alerts. Everything has been handled." : "No alert matches. Clear some filters."),
+    none: () => (page.wanted().scope === "active" ? "No active alerts. Everything has been handled." : "No alert matches. Clear some filters."),
     keys: { a: (row) => quick(row, "acknowledged"), r: (row) => quick(row, "resolved") },
-    tools: mayAct ? (row) => h("span.row-line", LEADS[row.status].slice(0, 1).map((to) => button(STATES[to], () => move(row, to, changed)))) : null,
+    tools: mayAct ? (row) => h("span.row-line", LEADS[row.status].slice(0, 1).map((to) => button(STATES[to], () => move(row, to, page.reload)))) : null,
     columns: [
       { label: "Alert", of: "title", as: cut, wide: true },
       { of: "severity", as: severity, by: "-severity" },
@@ -71,27 +70,22 @@ function move(alert, to, changed) {
 
 const isOfRequest = (alert) => alert.source === "shield" && Boolean(alert.request_id);
 
-function one(id, context, changed) {
-  const body = h("div.stack");
-  const again = load(body, () => api.get(at("alerts", id), {}, context.signal), (alert) => {
-    const after = () => { again(); changed(); };
-    return [
-      h("div.row-line", severity(alert.severity), status(alert.status), tag(words(alert.source)), alert.count > 1 && h("span.dim", `${number(alert.count)} times`)),
-      h("h2", alert.title), h("p", alert.description),
-      context.can("alerts:manage") && h("div.row-line", LEADS[alert.status].map((to) => button(isOfRequest(alert) && to === "false_positive" ? "This was harmless" : STATES[to], () => (isOfRequest(alert) && to === "false_positive" ? harmlessDialog(alert.id, after) : move(alert, to, after)), { kind: to === "acknowledged" ? "primary" : "" })),
-        button("Assign", () => formDialog("Assign", [{ name: "assigned_to", label: "To", value: alert.assigned_to || context.session.user.username, required: true }], (values) => keep("alerts", alert, values), { label: "Assign", told: "Assigned.", done: after }))),
-      facts(["Rule", isOfRequest(alert) ? h("a", { href: context.link("shield", ["rules", alert.rule]) }, name(alert.rule)) : alert.rule], ["First seen", time(alert.first_seen)], ["Last seen", time(alert.last_seen)], ["Agent", alert.agent], ["Key", alert.key_prefix && name(alert.key_prefix)], ["Operation", alert.origin && code(alert.origin)],
-        ["Request", alert.request_id && (context.can("traffic:read") ? h("a", { href: context.link("traffic", [alert.request_id]) }, alert.request_id) : code(alert.request_id))], ["Assigned to", alert.assigned_to], alert.resolution && ["Resolution", alert.resolution], alert.suppressed_until && ["Suppressed until", time(alert.suppressed_until)], alert.acceptance && ["Accepted by", h("a", { href: context.link("shield", ["acceptances"]) }, alert.acceptance)]),
-      alert.evidence.length ? h("div", h("h3", "Evidence"), alert.evidence.map(evidence)) : null,
-      timeline(alert.timeline),
-    ];
-  });
-  return { title: "Alert", body };
+function one(alert, context, after) {
+  return [
+    h("div.row-line", severity(alert.severity), status(alert.status), tag(words(alert.source)), alert.count > 1 && h("span.dim", `${number(alert.count)} times`)),
+    h("h2", alert.title), h("p", alert.description),
+    context.can("alerts:manage") && h("div.row-line", LEADS[alert.status].map((to) => button(isOfRequest(alert) && to === "false_positive" ? "This was harmless" : STATES[to], () => (isOfRequest(alert) && to === "false_positive" ? harmlessDialog(alert.id, after) : move(alert, to, after)), { kind: to === "acknowledged" ? "primary" : "" })),
+      button("Assign", () => formDialog("Assign", [{ name: "assigned_to", label: "To", value: alert.assigned_to || context.session.user.username, required: true }], (values) => keep("alerts", alert, values), { label: "Assign", told: "Assigned.", done: after }))),
+    facts(["Rule", isOfRequest(alert) ? ruleLink(alert.rule) : alert.rule], ...about(alert), ["Operation", alert.origin && code(alert.origin)],
+      ["Request", alert.request_id && (context.can("traffic:read") ? h("a", { href: context.link("traffic", [alert.request_id]) }, alert.request_id) : code(alert.request_id))], alert.resolution && ["Resolution", alert.resolution], alert.suppressed_until && ["Suppressed until", time(alert.suppressed_until)], alert.acceptance && ["Accepted by", h("a", { href: context.link("shield", ["acceptances"]) }, alert.acceptance)]),
+    alert.evidence.length ? h("div", h("h3", "Evidence"), alert.evidence.map(evidence)) : null,
+    timeline(alert.timeline),
+  ];
 }
 
 function evidence(item) {
   const lines = item.detections || (item.rule ? [item] : []);
   const rest = Object.entries(item).filter(([name]) => name !== "detections" && (lines.length !== 1 || lines[0] !== item));
-  return h("div.stack.tight", rest.length ? facts(...rest.map(([name, value]) => [words(name), value === null ? "–" : name.endsWith("_at") && typeof value === "string" ? time(value) : typeof value === "object" ? code(JSON.stringify(value)) : String(value)])) : null,
-    lines.length ? h("ul.list", lines.map((line) => h("li", severity(line.severity), h("span.grow", h("a", { href: `#/shield/rules/${encodeURIComponent(line.rule)}` }, name(line.rule)), " ", h("span.dim", `${line.view} ${line.start}–${line.end}${line.place ? ` in ${line.place}` : ""}`), hash(line)), h("b", `${line.score} points`)))) : null);
+  return h("div.stack.tight", rest.length ? facts(...rest.map(([name, value]) => [words(name), name.endsWith("_at") && typeof value === "string" ? time(value) : plain(value)])) : null,
+    lines.length ? h("ul.list", lines.map((line) => h("li", severity(line.severity), h("span.grow", ruleLink(line.rule), " ", h("span.dim", `${line.view} ${line.start}–${line.end}${line.place ? ` in ${line.place}` : ""}`), hash(line)), h("b", `${line.score} points`)))) : null);
 }

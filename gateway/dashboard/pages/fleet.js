@@ -14,7 +14,7 @@ export async function draw({ main, tools, can, signal }) {
     panel("Instances", table({
       label: "Instances", rows: fleet.instances, none: "No instance has sent a heartbeat. Each sends one every 15 seconds.",
       columns: [
-        { label: "Instance", cell: (row) => h("span", { title: row.problem || "" }, h("b", row.name), row.peer && h("span.dim", ` by ${row.peer}`)), sort: (row) => row.name },
+        { label: "Instance", cell: (row) => h("span", { title: row.problem || "" }, bold(row.name), row.peer && h("span.dim", ` by ${row.peer}`)), sort: (row) => row.name },
         { of: "connection", as: status, sort: true },
         { of: "status", as: status, low: 1, sort: true },
         { of: "version", as: code, low: 2 },
@@ -27,7 +27,7 @@ export async function draw({ main, tools, can, signal }) {
   const ask = load(peers, () => api.page("/api/fleet/peers", {}, signal), ({ items }) => [h("header.panel-head", h("h2", "Other gateways"), mayAct && h("div.tools", button("Add a gateway", () => formDialog("Add a gateway", [
     { name: "name", required: true }, { name: "url", label: "Address", required: true, placeholder: "https://gateway-2.example.com:5001" }, { name: "api_key", label: "API key", type: "password", required: true, hint: "A key of that gateway with fleet:read, or a reference: env:NAME, file:PATH." }, PRIVATE,
   ], (values) => api.post("/api/fleet/peers", values), { label: "Add", told: (made) => (made.problem ? [`Added, but it does not answer: ${made.problem}`, "bad"] : "Added. It has answered."), done: () => { ask(); again(); } }), { sign: "plus" }))),
-  items.length ? table({ label: "Other gateways", rows: items, columns: [{ of: "name", as: bold }, { label: "Address", of: "url", as: code, low: 1 }, { label: "State", cell: (row) => (row.problem ? h("span", { title: row.problem }, status("failed"), h("span.dim.small", ` ${row.problem}`)) : status(row.answered_at ? "online" : "pending")) }, { of: "instances", align: "end", low: 2 }, { label: "Last answer", of: "answered_at", as: ago, low: 1 }, { label: "Key", of: "api_key", as: code, low: 3 }],
+  items.length ? table({ label: "Other gateways", rows: items, columns: [{ of: "name", as: bold }, { label: "Address", of: "url", as: code, low: 1 }, { label: "State", cell: (row) => (row.problem ? h("span", status("failed"), h("span.dim.small", ` ${row.problem}`)) : status(row.answered_at ? "online" : "pending")) }, { of: "instances", align: "end", low: 2 }, { label: "Last answer", of: "answered_at", as: ago, low: 1 }, { label: "Key", of: "api_key", as: code, low: 3 }],
     tools: mayAct ? (row) => removal("fleet/peers", row, "This gateway stops polling it.", () => { ask(); again(); }) : null }).node : empty("Add gateways that have their own database. This gateway polls each with an API key of that gateway.")]);
   fill(tools, button("Refresh", async () => { again(); ask(); }, { sign: "refresh" }));
   fill(main, body, peers);

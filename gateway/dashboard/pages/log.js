@@ -12,7 +12,7 @@ export async function draw(context, here) {
   const page = browse(context, here, {
     label: "Audit events", sorted: "-time", path: "/api/audit", news: [],
     fields: [
-      SINCE, { name: "search", placeholder: "req_…, agent, key, address" }, suggested("action", "Action"), suggested("actor", "Actor"),
+      SINCE, { name: "search", placeholder: "req_…, agent, key, address" }, suggested("action"), suggested("actor"),
       { name: "source", options: ["", "api", "auth", "shield", "cli", "mcp", "chat"] }, { name: "resource_type", label: "Resource" }, { name: "exclude_actions", label: "Exclude", placeholder: "Actions, separated by commas" },
     ],
     none: "No event matches. Choose a longer time or clear some filters.",
@@ -34,6 +34,6 @@ const json = (title, value) => value && Object.keys(value).length ? h("div", h("
 
 function one(row) {
   dialog(words(row.action), h("div.stack", h("p", sentence(row)), h("div.row-line", status(row.outcome), row.reason && h("span.dim", words(row.reason))),
-    facts(["Time", time(row.timestamp)], ["Actor", `${row.actor} (${row.actor_type})`], ["Action", code(row.action)], ["Address", row.ip && code(row.ip)], ["User agent", row.user_agent], ["Key", row.key_prefix && code(row.key_prefix)], ["Agent", row.agent], ["Direction", row.direction && words(row.direction)], ["Resource", [row.resource_type, row.resource_id].filter(Boolean).join(" ") || null], ["Source", row.source], ["Request", row.request_id && code(row.request_id)], ["Number in the chain", row.seq], ["Instance", code(row.instance_id)]),
+    facts(["Time", time(row.timestamp)], ["Actor", `${row.actor} (${row.actor_type})`], ["Action", code(row.action)], ["Address", code(row.ip)], ["User agent", row.user_agent], ["Key", code(row.key_prefix)], ["Agent", row.agent], ["Direction", words(row.direction)], ["Resource", [row.resource_type, row.resource_id].filter(Boolean).join(" ") || null], ["Source", row.source], ["Request", code(row.request_id)], ["Number in the chain", row.seq], ["Instance", code(row.instance_id)]),
     changes(row), json("Details", row.details), facts(["Hash", code(row.hash)], ["Previous hash", code(row.prev_hash)])), { kind: "drawer" });
 }

@@ -1,33 +1,38 @@
 // Every request that passed the shield, as they come. A row opens what each rule gave to its score.
 
-import { api, at } from "../api.js";
+import { api, at, session } from "../api.js";
 import { fill, h, icon, isNone, millis, microusd, number, time } from "../dom.js";
 import { formDialog } from "../form.js";
 import { series } from "../charts.js";
 import { SINCE, suggested } from "../filters.js";
-import { name, nameOf } from "../names.js";
-import { browse } from "../records.js";
-import { button, code, confirm, empty, facts, load, severity, toast, verdict, words } from "../ui.js";
+import { name, nameOf, ruleLink } from "../names.js";
+import { browse, keep } from "../records.js";
+import { button, code, confirm, copy, empty, facts, load, severity, toast, verdict, words } from "../ui.js";
 import { cut } from "../table.js";
 import { harmlessDialog } from "./harmless.js";
+import { revoke } from "./keys.js";
+import { CATEGORIES } from "./policies.js";
 
 const OPERATIONS = { "": "Any", "shield.scan": "Scan", "chat.completions": "Chat", "guardrail.litellm": "LiteLLM", "guardrail.moderations": "Moderations", "guardrail.lakera": "Lakera Guard", "guardrail.portkey": "Portkey", "guardrail.agentgateway": "agentgateway", "guardrail.fms": "FMS detector", "guardrail.llm_guard": "LLM Guard" };
 
 export async function draw(context, here) {
   const { tools, link, can, signal } = context;
   let known = new Set(), fresh = new Set(), paused = false;
-  const hold = button("Pause", () => { paused = !paused; hold.lastChild.textContent = paused ? "Resume" : "Pause"; if (!paused) page.list.reload(); }, { kind: "small" });
+  const hold = button("Pause", () => { paused = !paused; hold.lastChild.textContent = paused ? "Resume" : "Pause"; if (!paused) page.reload(); }, { kind: "small" });
   fill(tools, can("shield:read") && h("a.btn", { href: link("shield") }, icon("shield"), "Scan a text"), hold);
   const sums = h("section.panel");
   const page = browse(context, here, {
     label: "Requests", sorted: "-time", path: "/api/traffic", hasNames: true, news: ["traffic"], mayRead: () => !paused, above: sums,
-    open: (id) => one(id, context),
+    pane: ["Request", (row, again) => one(row, context, again)],
     fields: [
       SINCE,
       { name: "search", placeholder: "req_…, agent, key, rule" },
-      { name: "verdict", options: [["", "Any"], ["BLOCK", "Blocked"], ["REVIEW", "For review"], ["ALLOW", "Allowed"]] },
+      { name: "verdict", options: ["", ["BLOCK", "Blocked"], ["REVIEW", "For review"], ["ALLOW", "Allowed"]] },
       { name: "operation", options: Object.entries(OPERATIONS) },
-      suggested("agent", "Agent"), suggested("key", "Key", { placeholder: "svc_…" }), suggested("model", "Model"), suggested("provider", "Provider"), suggested("rule", "Rule"),
+      { name: "category", options: ["", ...CATEGORIES], uncounted: true },
+      { name: "direction", options: ["", ["inbound", "Inbound: prompt"], ["outbound", "Outbound: reply"]], uncounted: true },
+      { name: "status", label: "HTTP status", options: ["", "200", "400", "403", "404", "429", "500", "502", "503", "504"], uncounted: true },
+      suggested("agent"), suggested("key", { placeholder: "svc_…" }), suggested("model"), suggested("provider"), suggested("rule"),
     ],
     changed: () => { known = new Set(); again(); },
     arrived: (items) => {
@@ -68,20 +73,17 @@ function overview(summary, { wanted, apply, bar }) {
 }
 
 /** Show one request. */
-function one(id, context) {
-  const body = h("div.stack"), acts = h("div.row-line");
-  const again = load(body, () => api.get(at("traffic", id), {}, context.signal), (row) => {
-    fill(acts, actions(row, context, again));
-    return [
-      h("div.row-line", verdict(row.verdict), h("b", `Score ${row.score}`), h("span.dim", words(row.action)), row.status !== 200 && h("span.tag", `HTTP ${row.status}`)),
-      facts(["Time", time(row.occurred_at)], ["Operation", code(row.operation)], ["Agent", row.agent], ["Key", row.key_prefix ? name(row.key_prefix) : row.principal_id], ["Model", row.model], ["Provider", row.provider], ["Direction", row.direction && words(row.direction)],
-        ["Text", `${number(row.text_chars)} characters`], ["Tokens", row.prompt_tokens === null ? null : `${number(row.prompt_tokens)} in, ${number(row.reply_tokens)} out`], ["Cost", microusd(row.cost_microusd)], ["Duration", `${millis(row.elapsed_us / 1000)}, including ${millis(row.overhead_us / 1000)} in the gateway`], ["Request", code(row.request_id)]),
-      ledger(row.ledger, row.score),
-      row.captures.map(captured),
-      !row.captures.length && h("details.more", h("summary", "Why the text is not shown"), h("p.dim", "The gateway stores the verdict, rules, places and a hash. It stores the text only if the key's policy says so. Only policy managers can see unmasked text. SHA-256 of ", row.ledger.length ? "the text with the strongest finding: " : "the message texts, joined with line breaks: ", code(row.text_sha256), ".")),
-    ];
-  });
-  return { title: "Request", body: [body, acts] };
+function one(row, context, again) {
+  return [
+    h("div.row-line", verdict(row.verdict), h("b", `Score ${row.score}`), row.action !== "none" && h("span.dim", words(row.action)), row.status !== 200 && h("span.tag", `HTTP ${row.status}`)),
+    facts(["Time", time(row.occurred_at)], ["Operation", code(row.operation)], ["Agent", row.agent], ["Key", row.key_prefix ? name(row.key_prefix) : row.principal_id], ["Model", row.model], ["Provider", row.provider], ["Direction", words(row.direction)],
+      ["Text", `${number(row.text_chars)} characters`], ["Tokens", isNone(row.prompt_tokens) ? null : `${number(row.prompt_tokens)} in, ${number(row.reply_tokens)} out`], ["Cost", microusd(row.cost_microusd)], ["Duration", `${millis(row.elapsed_us / 1000)}, including ${millis(row.overhead_us / 1000)} in the gateway`], ["Request", code(row.request_id)]),
+    ledger(row.ledger, row.score),
+    row.captures.map(captured),
+    !row.captures.length && h("details.more", h("summary", "Why the text is not shown"), h("p.dim", "The gateway stores the verdict, rules, places and a hash. It stores the text only if the key's policy says so. Only policy managers can see unmasked text. SHA-256 of ", row.ledger.length ? "the text with the strongest finding: " : "the message texts, joined with line breaks: ", code(row.text_sha256), ".")),
+    h("div.row-line", actions(row, context, again)),
+    h("div.row-line", Object.entries(COPIES).map(([label, text]) => button(label, () => copy(text(row)), { kind: "small", sign: "copy" }))),
+  ];
 }
 
 /** A text that a policy keeps. It is somebody else's, so that it is only ever put there as text. */
@@ -94,7 +96,7 @@ function captured(one) {
 export function ledger(lines, total) {
   if (!lines.length) return empty("No rule matched.");
   return h("div", h("h3", "Score ledger"), h("div.table-scroll", h("table.ledger", h("thead", h("tr", h("th", "Rule"), h("th", "Severity"), h("th.end", "Count"), h("th.end", "Points"))),
-    h("tbody", lines.map((line) => h("tr", h("td", h("a", { href: `#/shield/rules/${encodeURIComponent(line.rule)}` }, line.name || line.rule), line.accepted && h("span.tag", "accepted"), h("div.dim.small", line.description || said(line) || line.rule), line.end > 0 && h("div.dim.small", "Seen as ", code(line.view), line.place ? [" in ", code(line.place)] : null, ` at ${line.start}–${line.end}`), evidence(line)), h("td", severity(line.severity)), h("td.end", number(line.count)), h("td.end", h("b", number(line.score)))))),
+    h("tbody", lines.map((line) => h("tr", h("td", ruleLink(line.rule, line.name || line.rule), line.accepted && h("span.tag", "accepted"), h("div.dim.small", line.description || said(line) || line.rule), line.end > 0 && h("div.dim.small", "Seen as ", code(line.view), line.place ? [" in ", code(line.place)] : null, ` at ${line.start}–${line.end}`), evidence(line)), h("td", severity(line.severity)), h("td.end", number(line.count)), h("td.end", h("b", number(line.score)))))),
     h("tfoot", h("tr", h("td", { colspan: "3" }, "Score"), h("td.end", number(total)))))));
 }
 
@@ -107,12 +109,29 @@ export function evidence(line) {
   return h("div.dim.small", line.direction ? `${words(line.direction)} text` : "Text", ` of ${number(line.chars)} characters`, line.spread && ", and others", line.matched && [", found ", code(line.matched)], ", SHA-256 ", code(line.sha256));
 }
 
-function actions(row, context, again) {
-  const { can } = context;
+const NEAR_MS = 600000, DAY_MS = 86400000;
+
+function actions(row, { can, link }, again) {
+  const near = (ms) => new Date(Date.parse(row.occurred_at) + ms).toISOString();
   return [
     row.ledger.length > 0 && can("alerts:manage") && button("This was harmless", () => harmlessDialog(row.request_id, again)),
-    row.ledger.length > 0 && can("alerts:read") && h("a.btn", { href: context.link("alerts", [], { request_id: row.request_id }) }, "Its alerts"),
-    row.key_prefix && can("api_keys:manage") && button("Revoke the key", () => confirm("Revoke this key?", `From now on, every worker refuses requests with ${row.key_prefix}. You cannot undo this.`, "Revoke", async () => { await api.post(at("config/api-keys", row.key_prefix, "revoke")); toast("Key revoked."); }), { kind: "danger" }),
-    row.key_prefix && can("access:manage") && button("Deny the key for a day", () => formDialog("Deny this key for a day", [{ name: "reason", required: true }], (values) => api.post("/api/access", { list: "deny", type: "KEY", value: row.key_prefix, reason: values.reason, expires_at: new Date(Date.now() + 86400000).toISOString() }), { label: "Deny", told: "The key is denied for a day." })),
+    row.ledger.length > 0 && can("alerts:read") && h("a.btn", { href: link("alerts", [], { request_id: row.request_id }) }, "Its alerts"),
+    row.agent && h("a.btn", { href: link("traffic", [], { agent: row.agent, since: near(-NEAR_MS), until: near(NEAR_MS) }) }, "Same agent, ±10 minutes"),
+    row.agent && can("agents:manage") && button("Block agent", () => confirm(`Block ${row.agent}?`, "From now on, the gateway refuses its chats, with any key, until someone unblocks it. A caller chooses its agent name.", "Block", () => block(row.agent)), { kind: "danger" }),
+    row.key_prefix && can("access:manage") && button("Deny key", () => formDialog("Deny this key for a day", [{ name: "reason", required: true }], ({ reason }) => api.post("/api/access", { list: "deny", type: "KEY", value: row.key_prefix, reason, expires_at: new Date(Date.now() + DAY_MS).toISOString() }), { label: "Deny", told: "The key is denied for a day." }), { kind: "danger" }),
+    row.key_prefix && can("api_keys:manage") && button("Revoke key", () => revoke(row.key_prefix, nameOf(row.key_prefix), again), { kind: "danger" }),
   ];
 }
+
+/** Block an agent, also one that is not listed yet. */
+async function block(agent) {
+  const known = (await api.all("/api/agents", { search: agent })).find((one) => one.name.toLowerCase() === agent.toLowerCase());
+  await keep("agents", known, { status: "blocked", ...(known ? {} : { name: agent }) });
+  toast("Agent blocked.");
+}
+
+const COPIES = {
+  "Copy id": (row) => row.request_id,
+  "Copy as JSON": (row) => JSON.stringify(row, null, 2),
+  "Copy as curl": (row) => `curl -s ${session.asksForUser ? '-b "service_session=$GATEWAY_SESSION" ' : ""}${location.origin}${at("traffic", row.request_id)}`,
+};
