@@ -51,14 +51,13 @@ const ICONS = {
   shield: "M8 1.500 2.500 3.500V8c0 3.300 2.300 5.400 5.500 6.500 3.200-1.100 5.500-3.200 5.500-6.500V3.500z",
   keys: "M9.500 9.500a3.500 3.500 0 1 0-3-3L2 11v3h3v-2h2v-2zM11 5h.01",
   agents: "M4 6h8v6H4zM8 6V3M6.500 9h.01M9.500 9h.01M2 8v2M14 8v2",
-  fleet: "M2.500 2.500h11v4h-11zM2.500 9.500h11v4h-11zM5 4.500h.01M5 11.500h.01",
   posture: "M3 2.500h10v11H3zM5.500 6l1 1 2-2M5.500 10.500l1 1 2-2M10.500 6.500h1M10.500 11h1",
   cost: "M8 1.500v13M11 4.500C10.500 3.500 9.500 3 8 3 6.300 3 5 4 5 5.300 5 8.500 11 7 11 10.500 11 12 9.700 13 8 13c-1.600 0-2.800-.700-3.300-1.800",
   audit: "M4 1.500h5.500L13 5v9.500H4zM9.500 1.500V5H13M6 8h5M6 11h5",
   settings: "M8 5.500a2.500 2.500 0 1 0 0 5 2.500 2.500 0 0 0 0-5zM8 1.500v2M8 12.500v2M1.500 8h2M12.500 8h2M3.400 3.400l1.400 1.400M11.200 11.200l1.400 1.400M12.600 3.400l-1.400 1.400M4.800 11.200l-1.400 1.400",
   menu: "M2 4h12M2 8h12M2 12h12", close: "M3.500 3.500l9 9M12.500 3.500l-9 9", search: "M7 2a5 5 0 1 0 0 10A5 5 0 0 0 7 2zM10.700 10.700 14 14",
   sun: "M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM8 1v1.500M8 13.500V15M1 8h1.500M13.500 8H15M3 3l1 1M12 12l1 1M13 3l-1 1M4 12l-1 1",
-  moon: "M13.500 9.500A6 6 0 0 1 6.500 2.500a6 6 0 1 0 7 7z", help: "M8 1.500a6.500 6.500 0 1 0 0 13 6.500 6.500 0 0 0 0-13zM6 6.300C6 5 6.800 4.300 8 4.300s2 .800 2 1.800c0 1.500-2 1.600-2 3M8 11.500h.01",
+  help: "M8 1.500a6.500 6.500 0 1 0 0 13 6.500 6.500 0 0 0 0-13zM6 6.300C6 5 6.800 4.300 8 4.300s2 .800 2 1.800c0 1.500-2 1.600-2 3M8 11.500h.01",
   user: "M8 2a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM2.500 14c.500-3 2.700-4.500 5.500-4.500s5 1.500 5.500 4.500", out: "M6 2.500H3v11h3M10.500 5l3 3-3 3M13 8H6.500",
   check: "M3 8.500l3.500 3.500L13 4.500", copy: "M5.500 5.500h8v8h-8zM10.500 5.500v-3h-8v8h3", down: "M8 2v9M4 7.500 8 11.500l4-4M3 14h10", plus: "M8 3v10M3 8h10",
   next: "M6 3l5 5-5 5", back: "M10 3 5 8l5 5", refresh: "M13 8a5 5 0 1 1-1.500-3.500M13 2v3h-3", print: "M4 6V2h8v4M4 11H2V6h12v5h-2M4 9.500h8v5H4z",
@@ -83,9 +82,15 @@ const whole = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 /** Whether there is no value. */
 export const isNone = (value) => value === null || value === undefined;
+/** A value of any kind in words. */
+export const plain = (value) => {
+  if (isNone(value) || value === "") return "–";
+  if (Array.isArray(value) && value.every((one) => typeof one !== "object")) return value.join(", ") || "–";
+  return typeof value === "boolean" ? (value ? "yes" : "no") : typeof value === "object" ? JSON.stringify(value) : String(value);
+};
 export const number = (value) => (isNone(value) ? "–" : whole.format(value));
 export const compact = (value) => (isNone(value) ? "–" : Math.abs(value) < 10000 ? whole.format(Math.round(value * 10) / 10) : short.format(value));
-export const percent = (part, digits = 1) => (part === null || part === undefined ? "–" : `${(part * 100).toFixed(digits)} %`);
+export const percent = (part, digits = 1) => (isNone(part) ? "–" : `${(part * 100).toFixed(digits)} %`);
 export const dollars = (value) => (isNone(value) ? "–" : `$${value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: value && Math.abs(value) < 1 ? 4 : 2 })}`);
 export const microusd = (value) => dollars(isNone(value) ? value : value / 1e6);
 export const millis = (value) => (isNone(value) ? "–" : value < 10 ? `${value.toFixed(2)} ms` : value < 1000 ? `${Math.round(value)} ms` : `${(value / 1000).toFixed(1)} s`);
@@ -97,21 +102,25 @@ export function bytes(value) {
   return `${unit && size < 100 ? size.toFixed(1) : Math.round(size)} ${units[unit]}`;
 }
 export function span(seconds) {
-  if (seconds === null || seconds === undefined) return "–";
+  if (isNone(seconds)) return "–";
   const parts = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
   for (const [unit, size] of parts) if (seconds >= size) return `${Math.floor(seconds / size)} ${unit}`;
   return "0 s";
 }
 
-const today = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
-const clock = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
-const stamp = (date) => `${date.toISOString().replace("T", " ").slice(0, 19)} UTC`;
+/** The time zone that somebody chose to see times in: UTC, or none for that of the computer. */
+export const ZONE = localStorage.getItem("gateway.zone") || undefined;
+const DAY = { month: "short", day: "numeric" }, HOUR = { hour: "2-digit", minute: "2-digit" }, SECOND = { ...HOUR, second: "2-digit" };
+const format = (options, timeZone) => new Intl.DateTimeFormat(undefined, { hourCycle: "h23", timeZone, ...options });
+export const day = format(DAY, ZONE), hour = format(HOUR, ZONE), minute = format({ ...DAY, ...HOUR }, ZONE);
+const today = format(SECOND, ZONE), clock = format({ ...DAY, ...SECOND }, ZONE), here = format({ ...DAY, ...SECOND });
+const both = (date) => { const text = date.toISOString(); return { datetime: text, title: `${here.format(date)} here\n${text.replace("T", " ").slice(0, 19)} UTC` }; };
 
-/** Show a time as it is here, with UTC on hover. null: `missing`. */
+/** Show a time as it is here or in UTC, with both on hover. null: `missing`. */
 export function time(text, missing = "–") {
   if (!text) return h("span.dim", missing);
   const date = new Date(text);
-  return h("time", { datetime: date.toISOString(), title: `${clock.format(date)} here\n${stamp(date)}` }, date.toDateString() === new Date().toDateString() ? today.format(date) : clock.format(date));
+  return h("time", both(date), day.format(date) === day.format(new Date()) && Date.now() - date < 86400000 ? today.format(date) : clock.format(date));
 }
 
 /** Show how long ago, or in how long, a time is; the time itself on hover. */
@@ -120,5 +129,5 @@ export function ago(text, missing = "never") {
   const date = new Date(text);
   const seconds = (Date.now() - date.getTime()) / 1000;
   const told = Math.abs(seconds) < 5 ? "now" : seconds < 0 ? `in ${span(-seconds)}` : `${span(seconds)} ago`;
-  return h("time", { datetime: date.toISOString(), title: `${clock.format(date)} here\n${stamp(date)}` }, told);
+  return h("time", both(date), told);
 }

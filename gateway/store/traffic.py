@@ -111,7 +111,9 @@ class TrafficRepository(PositionedTable[TrafficRow]):
             where.add("verdict <> 'ALLOW'")  # the condition of an index, which the database must find in the statement
         is_prefix = wanted.key is not None and wanted.key.startswith("svc_")
         where.add("key_prefix = :key" if is_prefix else "principal_id = :key", key=wanted.key)
-        where.add("detections LIKE :rule ESCAPE '\\'", rule=like(wanted.rule and f'"rule":{json_text(wanted.rule)}'))
+        for field in ("rule", "category", "direction"):
+            found = like(getattr(wanted, field) and f'"{field}":{json_text(getattr(wanted, field))}')
+            where.add(f"detections LIKE :{field} ESCAPE '\\'", **{field: found})
         where.add(SEARCHED, search=like(wanted.search))
         return where
 

@@ -3,7 +3,7 @@
 import { api, feed } from "../api.js";
 import { bars, dial, meter, series } from "../charts.js";
 import { ago, compact, fill, h, icon, microusd, millis, number, percent, time } from "../dom.js";
-import { RANGES, timeFilter } from "../filters.js";
+import { RANGES, timeFilter, zoneFilter } from "../filters.js";
 import { button, empty, headed, load, panel, severity, SEVERITIES, stat, status, words } from "../ui.js";
 
 const KINDS = [{ key: "passed", label: "Passed", name: "allow" }, { key: "reviews", label: "For review", name: "review" }, { key: "blocks", label: "Blocked", name: "block" }];
@@ -15,7 +15,7 @@ export async function draw(context, here) {
   const parts = Object.fromEntries(["banner", "start", "scores", "todo", "flow", "stats", "rules", "incidents", "budgets", "fleet"].map((name) => [name, h("div", { data: { part: name } })]));
   const fresh = h("p.dim.small");
   const range = timeFilter({ options: RANGES }, seen, (given) => { Object.assign(seen, given); context.filter(given); again.flow(); });
-  fill(tools, can("traffic:read") && range);
+  fill(tools, zoneFilter(), can("traffic:read") && range);
   fill(main, parts.banner, parts.start, h("div.main-side", h("div.stack", can("posture:read") && panel("Status", parts.scores), can("traffic:read") && headed("Requests", parts.stats, parts.flow)),
     h("div.stack", panel("Next", parts.todo), can("alerts:read") && headed("Active incidents", h("a", { href: link("incidents") }, "All incidents"), parts.incidents))),
   h("div.grid3", can("traffic:read") && panel("Top rules", parts.rules), can("budgets:read") && headed("Budgets", h("a", { href: link("cost") }, "Cost"), parts.budgets), can("fleet:read") && headed("Fleet", h("a", { href: link("fleet") }, "Fleet"), parts.fleet)), fresh);
