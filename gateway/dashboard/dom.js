@@ -2,9 +2,10 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-function put(node, props, children) {
+/** Set the properties of an element, of which those named on… are listeners, and add children. */
+export function put(node, props, children = []) {
   for (const [name, value] of Object.entries(props || {})) {
-    if (value === undefined || value === null || value === false) continue;
+    if (isNone(value) || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else if (name === "class") node.setAttribute("class", [node.getAttribute("class"), value].filter(Boolean).join(" "));
     else if (name === "value") node.value = value;
@@ -17,7 +18,7 @@ function put(node, props, children) {
 
 function add(node, children) {
   for (const child of children.flat(Infinity)) {
-    if (child === null || child === undefined || child === false) continue;
+    if (isNone(child) || child === false) continue;
     node.append(child instanceof Node ? child : document.createTextNode(String(child)));
   }
 }
@@ -28,7 +29,7 @@ export function h(tag, props, ...children) {
   const node = document.createElement(name);
   if (classes.length) node.className = classes.join(" ");
   const given = props && (props.constructor === Object) ? props : null;
-  return put(node, given, given || props === null || props === undefined ? children : [props, ...children]);
+  return put(node, given, given || isNone(props) ? children : [props, ...children]);
 }
 
 /** Make an SVG element, as `h` does. */

@@ -59,6 +59,8 @@ OPERATIONS = (
             _UNTIL,
             choice("bucket", ("auto", "minute", "5m", "hour", "day"), "Step of the series; auto by the window."),
             _ORIGIN,
+            text("agent", "An agent's name: sum up only its requests."),
+            text("key", "The prefix of a key: sum up only its requests."),
         ),
     ),
     _TRAFFIC.show(

@@ -13,6 +13,7 @@ from gateway.domain.paging import Page
 from gateway.domain.policies import Capture, KeptText
 from gateway.domain.traffic import Origin, TrafficFilter, TrafficRow
 from gateway.domain.traffic_sums import (
+    ALL,
     DAY_MS,
     DIMENSIONS,
     FIVE_MINUTES_MS,
@@ -47,12 +48,14 @@ Step = Literal["auto", "minute", "5m", "hour", "day"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryFilter:
-    """The window to sum up. since: by default a day before `until`, which is by default now. bucket: of the series."""
+    """The window to sum up, by default the last day; bucket: of the series. agent, key: its requests, without `top`."""
 
     since: int | None = None
     until: int | None = None
     bucket: Step = "auto"
     origin: Origin | None = None
+    agent: str | None = None
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,14 +208,13 @@ class Traffic(Service):
         return pending.rows if is_added else 0, pending.left
 
     async def summary(self, wanted: SummaryFilter) -> TrafficSummary:
-        """Sum up a window. Raises Conflict if it ends before it begins, or has too many steps."""
+        """Sum up a window. Raises Conflict if it ends before it begins, has too many steps, or an agent and a key."""
         since, until, step_ms = self._window(wanted)
         with suppress(StoreUnavailable):  # older sums are better than none
             await self.advance()
         origin = wanted.origin or self.store.traffic.origin
-        return await self.store.db.read(
-            lambda tx: self._summed(tx, step_ms, {"origin": origin, "since": since, "until": until})
-        )
+        window = {"origin": origin, "since": since, "until": until}
+        return await self.store.db.read(lambda tx: self._summed(tx, step_ms, window, wanted))
 
     def _window(self, wanted: SummaryFilter) -> tuple[int, int, int]:
         """Return begin and end of the window, on whole buckets of at least five minutes, and the step of the series."""
@@ -220,10 +222,13 @@ class Traffic(Service):
         since = until - DAY_MS if wanted.since is None else wanted.since
         if since >= until:
             raise Conflict("since must be before until.", param="since")
+        if wanted.agent and wanted.key:
+            raise Conflict("Name an agent or a key, not both.", param="key")
         step_ms = _STEPS.get(wanted.bucket) or _step_of(until - since)
         if wanted.bucket not in _STEPS:
             since = max(since, until - (MOST_POINTS - 2) * step_ms)  # sums are not kept for longer
         widest_ms = max(FIVE_MINUTES_MS, step_ms)
+        step_ms = widest_ms if wanted.agent or wanted.key else step_ms  # of a minute, only the sum of all is kept
         since = since // widest_ms * widest_ms
         until = min(-(-until // widest_ms), LAST_AT // widest_ms) * widest_ms
         if (until - since) // step_ms > MOST_POINTS:
@@ -233,16 +238,19 @@ class Traffic(Service):
             )
         return since, until, step_ms
 
-    def _summed(self, tx: Transaction, step_ms: int, window: dict[str, Any]) -> TrafficSummary:
+    def _summed(self, tx: Transaction, step_ms: int, window: dict[str, Any], wanted: SummaryFilter) -> TrafficSummary:
         """Read the sums. window: its `origin`, `since` and `until`."""
         traffic = self.store.traffic
-        steps = traffic.by_time(tx, size_ms=min(step_ms, HOUR_MS), step_ms=step_ms, **window)
+        whose = ("agent", wanted.agent) if wanted.agent else ("key", wanted.key) if wanted.key else (ALL, "")
+        steps = traffic.by_time(tx, *whose, size_ms=min(step_ms, HOUR_MS), step_ms=step_ms, **window)
         total = Counters()
         for one in steps.values():
             total.add(one)
+        dimensions = (LATENCY, OVERHEAD, *DIMENSIONS)
+        values = {name: traffic.by_value(tx, name, **window) for name in dimensions if whose[0] == ALL}
         quantiles: dict[str, Any] = {}
         for name in (LATENCY, OVERHEAD):
-            counts = {value: sums.requests for value, sums in traffic.by_value(tx, name, **window).items()}
+            counts = {value: sums.requests for value, sums in values.get(name, {}).items()}
             for percent in (50, 95):
                 quantiles[f"{name}_p{percent}_ms"] = quantile_ms(counts, percent / 100)
         return TrafficSummary(
@@ -254,7 +262,8 @@ class Traffic(Service):
             series=tuple(
                 _point(at, steps.get(at) or Counters()) for at in range(window["since"], window["until"], step_ms)
             ),
-            top={f"{name}s": _top(traffic.by_value(tx, name, **window)) for name in DIMENSIONS},
+            top={f"{name}s": _top(values.get(name, {})) for name in DIMENSIONS}
+            | {"blocked_agents": _top(values.get("agent", {}), "blocks")},
         )
 
 
@@ -279,8 +288,8 @@ def _point(begin_at: int, sums: Counters) -> TrafficPoint:
     return TrafficPoint(begin_at=begin_at, **numbers, latency_ms=latency_ms, overhead_ms=overhead_ms)
 
 
-def _top(values: Mapping[str, Counters]) -> tuple[TopValue, ...]:
-    ranked = sorted(values.items(), key=lambda item: (-item[1].requests, item[0]))
+def _top(values: Mapping[str, Counters], by: str = "requests") -> tuple[TopValue, ...]:
+    ranked = sorted(values.items(), key=lambda item: (-getattr(item[1], by), item[0]))
     return tuple(
         TopValue(value=value, tokens=one.prompt_tokens + one.reply_tokens, **_numbers(one))
         for value, one in ranked[:TOP]

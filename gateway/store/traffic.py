@@ -37,7 +37,7 @@ ADD_SUM = f"""
 _TOTALS = ", ".join(f"SUM({name}) AS {name}" for name in COUNTERS)
 _OF_WINDOW = """
      WHERE size_ms = :size_ms AND dimension = :dimension AND origin = :origin
-       AND bucket_at >= :since AND bucket_at < :until
+       AND bucket_at >= :since AND bucket_at < :until AND value = :value
 """
 # Whole hours come from the sums of hours; what lies before and after them from the sums of five minutes.
 _PIECES = (("hour", "hour_since", "hour_until"), ("fine", "since", "hour_since"), ("fine", "hour_until", "until"))
@@ -144,12 +144,9 @@ class TrafficRepository(PositionedTable[TrafficRow]):
         rows = tx.query("SELECT position FROM traffic_summed WHERE name = 'traffic'")
         return int(rows[0]["position"]) if rows else 0
 
-    def by_time(
-        self, tx: Transaction, *, size_ms: int, step_ms: int, origin: str, since: int, until: int
-    ) -> dict[int, Counters]:
-        """Return the sums of all rows by steps of time, `since` to before `until`. A step without rows is left out."""
-        params = {"size_ms": size_ms, "step_ms": step_ms, "origin": origin, "since": since, "until": until}
-        rows = tx.query(BY_TIME, params | {"dimension": "all"})
+    def by_time(self, tx: Transaction, dimension: str, value: str, **window: object) -> dict[int, Counters]:
+        """Return sums by steps of time; without rows, none. window: size_ms, step_ms, origin, since to before until."""
+        rows = tx.query(BY_TIME, window | {"dimension": dimension, "value": value})
         return {int(row["step_at"]): _counters(row) for row in rows}
 
     def by_value(self, tx: Transaction, dimension: str, *, origin: str, since: int, until: int) -> dict[str, Counters]:

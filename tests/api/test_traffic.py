@@ -98,6 +98,9 @@ async def test_sums_agree_with_the_rows_and_count_none_twice(site: Site) -> None
         }  # fmt: skip
         assert [(top["value"], top["requests"], top["blocks"]) for top in summary["top"]["rules"]] == [("a", 1, 1)]
         assert 1.5 <= totals["latency_p50_ms"] <= 2.2
+        assert [top["blocks"] for top in summary["top"]["blocked_agents"]] == [1, 0, 0, 0]
+    one = (await site.get("/api/traffic/summary?since=2h&agent=agent-0"))["series"]
+    assert (sum(point["requests"] for point in one), sum(point["blocks"] for point in one)) == (21, 1)
     await fill(store, row(63, now_at))
     assert (await site.get("/api/traffic/summary?since=2h"))["totals"]["requests"] == 64
 

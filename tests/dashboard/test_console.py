@@ -6,6 +6,7 @@ import pytest
 from dashboard.browser import Page
 from dashboard.site import Site, quoted
 from dashboard.test_forms import fill, newest
+from dashboard.test_truths import ATTACK
 
 pytestmark = pytest.mark.slow
 
@@ -63,9 +64,7 @@ def test_a_time_of_ones_own_holds_for_the_next_page_as_well(opened: Callable[...
     page.wait("document.querySelector('dialog form')?.textContent.includes('after the beginning')")
     fill(page, {"until": "2020-01-03T10:00"})
     page.run("document.querySelector('dialog form').requestSubmit()")
-    page.wait(
-        "!document.querySelector('dialog') && location.hash.includes('since=2020-01-02') && location.hash.includes('until=2020-01-03')"
-    )
+    page.wait("/since=2020-01-02.*until=2020-01-03/.test(location.hash) && !document.querySelector('dialog')")
     page.wait("document.querySelector('main .empty')")
     assert "to" in page.run(f"{time}.selectedOptions[0].textContent")
     for other in ("incidents", "alerts", "audit"):
@@ -116,16 +115,42 @@ def test_beside_a_detail_the_list_stays_in_use(opened: Callable[..., Page], site
     page.wait("document.querySelector('dialog.pane[open] .facts')")
     first = page.run("location.hash")
     page.run("document.querySelectorAll('tbody a.row')[3].click()")
-    page.wait(
-        f"location.hash !== {quoted(first)} && document.querySelectorAll('dialog.pane[open] .facts').length === 1"
-    )
+    page.wait(f"location.hash !== {quoted(first)} && document.querySelectorAll('dialog.pane .facts').length === 1")
     assert page.run("document.querySelectorAll('tr.chosen').length") == 1
-    assert page.run(
-        "document.querySelector('main table').getBoundingClientRect().right <= document.querySelector('dialog.pane').getBoundingClientRect().left"
-    )
+    box = "document.querySelector({!r}).getBoundingClientRect()".format
+    assert page.run(f"{box('main table')}.right <= {box('dialog.pane')}.left")
     page.press("Escape")
     page.wait("!document.querySelector('dialog[open]') && !document.body.classList.contains('split')")
     page.size(800, 900)
     page.run("document.querySelectorAll('tbody a.row')[0].click()")
     page.wait("document.querySelector('dialog.drawer:modal')")
+    page.check()
+
+
+def test_a_bar_of_the_overview_leads_to_its_requests_by_keyboard(opened: Callable[..., Page], site: Site) -> None:
+    page = opened("overview")
+    page.wait("document.querySelectorAll('[data-part=numbers] .stat').length === 5")
+    series = newest(site, "/api/traffic/summary")["series"]
+    back, full = max(enumerate(reversed(series)), key=lambda one: one[1]["requests"])
+    page.run("document.querySelector('main [role=slider]').focus()")
+    for _ in range(back):
+        page.press("ArrowLeft")
+    page.press("Enter")
+    page.wait(f"document.querySelector('.pager span')?.textContent.endsWith(' of {full['requests']}')")
+    page.check()
+
+
+def test_an_attack_shows_once_on_the_overview_and_in_the_panes(opened: Callable[..., Page], site: Site) -> None:
+    key = site.ask("POST", "/api/config/api-keys", {"name": "seen", "scopes": ["shield:scan"]}).json["data"]
+    agent = site.ask("POST", "/api/agents", {"name": "seen-bot"}).json["data"]
+    by = {"key": key["key"], "headers": {"X-Service-Agent": "seen-bot"}}
+    site.served.ask("POST", "/api/v1/shield/scan", {"text": ATTACK}, **by)
+    page = opened("overview")
+    shown = "[...document.querySelectorAll('main li')].map(one => one.innerText).filter(one => one.includes('seen-'))"
+    page.wait(f"{shown}.length > 1")
+    needs, blocked = page.run(shown)
+    assert "seen-bot: " in needs and blocked.split() == ["seen-bot", "1"]
+    for path in (f"agents/{agent['id']}", f"keys/{key['id']}"):
+        page.run(f"document.querySelector('dialog')?.close(); location.hash = '#/{path}'")
+        page.wait("[...document.querySelectorAll('dialog .legend b')].map(one => one.textContent).join() === '0,0,1'")
     page.check()

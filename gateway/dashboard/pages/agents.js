@@ -7,6 +7,7 @@ import { filters } from "../filters.js";
 import { keep } from "../records.js";
 import { ADD, button, confirm, dialog, facts, load, severity, status, tags, toast, words } from "../ui.js";
 import { cut, table } from "../table.js";
+import { activity } from "./activity.js";
 import { detail } from "./detail.js";
 
 const STATES = ["active", "discovered", "idle", "inactive", "configured", "blocked", "retired"];
@@ -66,9 +67,9 @@ function one(id, context, changed) {
         agent.status === "blocked" || agent.status === "retired" ? button("Unblock", set("active", "The agent may use the gateway again.")) : [
           button("Retire", set("retired", "Agent retired.")),
           button("Block", () => confirm(`Block ${agent.name}?`, "From now on, the gateway refuses its requests, with any key.", "Block", set("blocked", "Agent blocked.")), { kind: "danger" })]),
-      facts(["Owner", agent.owner], ["Role", agent.role], ["Model", agent.model], ["Source", words(agent.source)], ["First seen", time(agent.first_seen, "never")], ["Last seen", time(agent.last_seen, "never")], ["Requests in 24 h", compact(agent.requests_24h)], ["Blocked in 24 h", compact(agent.blocks_24h)], ["Tags", tags(agent.tags)]),
+      facts(["Owner", agent.owner], ["Role", agent.role], ["Model", agent.model], ["Source", words(agent.source)], ["First seen", time(agent.first_seen, "never")], ["Last seen", time(agent.last_seen, "never")], ["Tags", tags(agent.tags)]),
       h("div", h("h3", "Tools"), tags(agent.tools)),
-      h("div.row-line", context.can("traffic:read") && h("a.btn", { href: context.link("traffic", [], { agent: agent.name }) }, "Its traffic"), context.can("alerts:read") && h("a.btn", { href: context.link("alerts", [], { agent: agent.name, scope: "all" }) }, "Its alerts")),
+      activity(context, { agent: agent.name }, context.can("alerts:read") && h("a.btn", { href: context.link("alerts", [], { agent: agent.name, scope: "all" }) }, "Its alerts")),
     ];
   });
   return { title: "Agent", body };

@@ -1,10 +1,10 @@
 // The checks of the trust audit by category, each with what was seen, why it matters and the exact fix.
 
 import { api } from "../api.js";
-import { dial, series } from "../charts.js";
+import { score, series } from "../charts.js";
 import { fill, h, icon, number, time } from "../dom.js";
 import { filters } from "../filters.js";
-import { button, empty, facts, load, panel, severity, SEVERITIES, snippet, stat, status, tag, toast, words } from "../ui.js";
+import { button, copy, empty, facts, load, panel, severity, SEVERITIES, snippet, stat, status, tag, toast, words } from "../ui.js";
 import { table } from "../table.js";
 import { detail } from "./detail.js";
 
@@ -34,33 +34,37 @@ export async function draw(context, here) {
 }
 
 function head(found) {
-  const { posture_score: score, trust_audit: audit } = found;
-  const points = [...found.history, { occurred_at: new Date().toISOString(), posture_score: score, threat_score: found.threat_score }].map((one) => ({ at: one.occurred_at, posture: one.posture_score, threat: one.threat_score }));
+  const { posture_score, threat_score, trust_audit: audit } = found;
+  const points = [...found.history, { occurred_at: new Date().toISOString(), posture_score, threat_score }].map((one) => ({ at: one.occurred_at, posture: one.posture_score, threat: one.threat_score }));
   return h("div.grid2",
-    panel("Posture", h("div.dials", dial(score, { label: "Posture score", word: score === null ? "not known yet" : score >= 80 ? "good" : score >= 50 ? "fair" : "poor", kind: score === null ? "none" : score >= 80 ? "good" : score >= 50 ? "soso" : "bad" }),
-      audit && h("div.stack.tight", h("div.stats", stat("Pass", number(audit.passed)), stat("Warn", number(audit.warned)), stat("Fail", number(audit.failed))), h("p.dim.small", "Run ", time(audit.occurred_at), ` by ${audit.started_by}. ${audit.skipped} checks do not apply. A failed critical check limits the score to 49.`)))),
+    panel("Scores", h("div.stack", score("posture", posture_score), score("threat", threat_score),
+      audit && [h("div.stats", stat("Fail", number(audit.failed)), stat("Warn", number(audit.warned)), stat("Pass", number(audit.passed))), h("p.dim.small", "Run ", time(audit.occurred_at), ` by ${audit.started_by}. ${audit.skipped} checks do not apply. A failed critical check limits the score to 49.`)])),
     panel("Trend", points.length > 1 ? series(points, [{ key: "posture", label: "Posture", name: "two" }, { key: "threat", label: "Threat", name: "block" }], { label: "Posture and threat score", lines: true, full: 100, height: 150 }) : empty("The trend appears after the second measurement.")));
 }
 
-/** Findings first, the gravest before the others; what holds and what does not apply is folded away. */
+/** One list: what fails, what warns, and folded away what passes and what does not apply; the gravest first. */
 function groups(list, { link, place }) {
   if (!list.length) return empty("No check matches. Clear some filters.");
   const sorted = [...list].sort((one, other) => RANK.indexOf(one.status) - RANK.indexOf(other.status) || SEVERITIES.indexOf(one.severity) - SEVERITIES.indexOf(other.severity));
-  const rows = (states) => sorted.filter((one) => states.includes(one.status)), found = rows(["fail", "warn"]);
-  const of = (label, some, more) => table({ label, size: 100, href: (row) => link("posture", ["checks", row.id], place().query), rows: some, columns: [
-    { label: "Check", wide: true, cell: (row) => h("span", row.title, more && [h("span.dim.small", row.evidence), h("span.small", h("b", "Fix. "), row.fix)]) },
+  const rows = (...states) => sorted.filter((one) => states.includes(one.status)), found = rows("fail", "warn");
+  const of = (label, some, isFound) => table({ label, size: 100, href: (row) => link("posture", ["checks", row.id], place().query), rows: some, columns: [
+    { label: "Check", wide: true, cell: (row) => h("span", row.title, isFound && [h("span.dim.small", row.evidence), h("span.small", h("b", "Fix. "), row.fix)]) },
     { of: "category", as: words, low: 1 },
-    more && { of: "severity", as: severity, low: 1 },
-    { label: "Result", cell: (row) => (more ? status(row.status) : h("span.dim", words(row.status))) },
-  ].filter(Boolean) }).node;
-  const folded = [["pass", "passed"], ["not_applicable", "that do not apply"]].map(([state, label]) => [rows([state]), label]).filter(([some]) => some.length);
-  return [found.length > 0 && panel("Findings", of("Findings", found, true)), folded.map(([some, label]) => h("section.panel", h("details.more", { open: !found.length && folded.length === 1 }, h("summary", `${number(some.length)} checks ${label}`), of(`Checks ${label}`, some))))];
+    isFound && { of: "severity", as: severity, low: 1 },
+    { label: "Result", of: "status", as: isFound ? status : plain },
+  ].filter(Boolean), tools: isFound && ((row) => settings(row).length > 0 && button("Copy fix", () => copy(settings(row).join("\n")), { sign: "copy", title: settings(row).join(" ") })) }).node;
+  const folded = [["pass", "passed"], ["not_applicable", "that do not apply"]].map(([state, label]) => [rows(state), label]).filter(([some]) => some.length);
+  return h("section.panel", found.length > 0 && of("Failed checks and warnings", found, true), folded.map(([some, label]) => h("details.more", { open: !found.length && folded.length === 1 }, h("summary", `${number(some.length)} checks ${label}`), of(`Checks ${label}`, some))));
 }
+
+const plain = (state) => h("span.dim", words(state));
+/** The lines of a settings file that fix a check, where the fix names them. */
+const settings = (check) => check.fix.match(/\b[A-Z][A-Z0-9_]{3,}=[^\s,;]*[^\s,;.]/g) || [];
 
 function one(id, audit) {
   const check = audit()?.checks.find((each) => each.id === id);
   if (!check) return { title: "Check", body: empty("The newest trust audit has no such check.") };
   return { title: "Check", body: h("div.stack", h("div.row-line", status(check.status), severity(check.severity), tag(words(check.category))), h("h2", check.title),
-    facts(["Evidence", check.evidence], ["Why it matters", check.why]), ["fail", "warn"].includes(check.status) && [h("div.banner.info", icon("check"), h("span", h("b", "Fix. "), check.fix)), (check.fix.match(/\b[A-Z][A-Z0-9_]{3,}=[^\s,;]*[^\s,;.]/g) || []).map((setting) => snippet(setting))],
+    facts(["Evidence", check.evidence], ["Why it matters", check.why]), ["fail", "warn"].includes(check.status) && [h("div.banner.info", icon("check"), h("span", h("b", "Fix. "), check.fix)), settings(check).map((line) => snippet(line))],
     check.refs.length ? h("div", h("h3", "See"), h("div.tags", check.refs.map((each) => tag(each)))) : null) };
 }

@@ -6,6 +6,7 @@ import { form, formDialog } from "../form.js";
 import { browse, keep } from "../records.js";
 import { ADD, button, code, confirm, dialog, facts, snippet, status, tags, toast } from "../ui.js";
 import { cut } from "../table.js";
+import { activity } from "./activity.js";
 
 const SCOPES = [
   ["shield:scan", "Scan texts", "Scan a text with the shield."],
@@ -85,6 +86,6 @@ function one(key, context, after) {
       button("Revoke", () => revoke(key.id, key.name, after), { kind: "danger" })),
     facts(["Name", key.name], ["Last used", time(key.last_used_at, "never")], ["Created", time(key.created_at)], ["Created by", key.created_by], ["Expires", time(key.expires_at, "never")], key.revoked_at && ["Revoked", time(key.revoked_at)], ["Requests per minute", number(key.rate_limit)], ["Models", key.models.length ? tags(key.models) : "All"], key.rotated_from && ["Replaces", h("a", { href: context.link("keys", [key.rotated_from]) }, key.rotated_from)]),
     h("div", h("h3", "Permissions"), h("ul.list", key.scopes.map(told).map(([, label, hint]) => h("li", h("span.grow", label), h("span.dim", hint))))),
-    context.can("traffic:read") && h("a.btn", { href: context.link("traffic", [], { key: key.prefix }) }, "Its requests"),
+    activity(context, { key: key.prefix }),
   ];
 }

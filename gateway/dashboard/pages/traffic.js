@@ -3,7 +3,7 @@
 import { api, at, session } from "../api.js";
 import { fill, h, icon, isNone, millis, microusd, number, time } from "../dom.js";
 import { formDialog } from "../form.js";
-import { series } from "../charts.js";
+import { verdicts } from "../charts.js";
 import { SINCE, suggested } from "../filters.js";
 import { name, nameOf, ruleLink } from "../names.js";
 import { browse, keep } from "../records.js";
@@ -58,17 +58,15 @@ export async function draw(context, here) {
   return page;
 }
 
-const KINDS = [{ key: "allowed", label: "Allowed", name: "one" }, { key: "reviews", label: "For review", name: "review" }, { key: "blocks", label: "Blocked", name: "block" }];
 const FACETS = { verdicts: "Verdict", rules: "Rule", agents: "Agent", keys: "Key", models: "Model", providers: "Provider" };
 
 /** All requests of the time over time, to be narrowed by dragging; and what they have most, to be filtered by. */
 function overview(summary, { wanted, apply, bar }) {
   const values = wanted();
-  const points = summary.series.map((point) => ({ ...point, allowed: point.requests - point.blocks - point.reviews }));
-  const { requests, blocks, reviews } = summary.totals, step = summary.bucket_seconds * 1000;
+  const { requests, blocks, reviews } = summary.totals;
   const top = { verdicts: [["BLOCK", blocks], ["REVIEW", reviews], ["ALLOW", requests - blocks - reviews]].map(([value, count]) => ({ value, requests: count })), ...summary.top };
   const chip = (field, one) => { const chosen = values[field] === one.value; return h(`button.chip${chosen ? ".on" : ""}`, { type: "button", "aria-pressed": String(chosen), onclick: () => apply({ [field]: chosen ? "" : one.value }) }, name(one.value), " ", h("b", number(one.requests))); };
-  return h("div.stack", series(points, KINDS, { label: "All requests by verdict", height: 120, pick: (from, to) => bar.elements.since.set(new Date(from).toISOString(), new Date(new Date(to).getTime() + step - 1).toISOString()) }),
+  return h("div.stack", verdicts(summary, { label: "All requests by verdict", height: 120, pick: (since, until) => bar.elements.since.set(since, until) }),
     h("details.more", h("summary", "Most frequent in this time"), h("dl.facets", Object.entries(FACETS).map(([list, label]) => { const found = (top[list] || []).filter((one) => one.requests && !one.value.startsWith("(")).slice(0, 6); return found.length ? h("div", h("dt", label), h("dd", found.map((one) => chip(list.slice(0, -1), one)))) : null; }))));
 }
 
