@@ -19,7 +19,7 @@ from house.source import ROOT, Source, sources
 
 # (ceiling, target) by figure.
 LIMITS = {
-    "lines without shield": (43_270, 43_000),
+    "lines without shield": (43_060, 43_000),
     "files without shield": (300, 300),
     "lines of shield": (6_460, 6_500),
     "files of shield": (34, 34),
