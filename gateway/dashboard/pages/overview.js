@@ -15,7 +15,7 @@ export async function draw(context, here) {
   const parts = Object.fromEntries(["banner", "start", "scores", "todo", "flow", "stats", "rules", "incidents", "budgets", "fleet"].map((name) => [name, h("div", { data: { part: name } })]));
   const fresh = h("p.dim.small");
   const range = timeFilter({ options: RANGES }, seen, (given) => { Object.assign(seen, given); context.filter(given); again.flow(); });
-  fill(tools, zoneFilter(), can("traffic:read") && range);
+  fill(tools, can("traffic:read") && range, zoneFilter());
   fill(main, parts.banner, parts.start, h("div.main-side", h("div.stack", can("posture:read") && panel("Status", parts.scores), can("traffic:read") && headed("Requests", parts.stats, parts.flow)),
     h("div.stack", panel("Next", parts.todo), can("alerts:read") && headed("Active incidents", h("a", { href: link("incidents") }, "All incidents"), parts.incidents))),
   h("div.grid3", can("traffic:read") && panel("Top rules", parts.rules), can("budgets:read") && headed("Budgets", h("a", { href: link("cost") }, "Cost"), parts.budgets), can("fleet:read") && headed("Fleet", h("a", { href: link("fleet") }, "Fleet"), parts.fleet)), fresh);
