@@ -1,10 +1,11 @@
 // The frame around every page: who is signed in, where one is, how one gets elsewhere. Pages are loaded when needed.
 
 import { api, can, feed, keepSession, query, session } from "./api.js";
-import { fill, h, icon, ZONE } from "./dom.js";
+import { chips } from "./chips.js";
+import { fill, h, icon } from "./dom.js";
 import { keyboard } from "./keyboard.js";
 import { chosenTime } from "./filters.js";
-import { button, empty, failed, iconButton, loading, toast, trouble, words } from "./ui.js";
+import { button, empty, failed, iconButton, loading, toast, trouble } from "./ui.js";
 
 const PAGES = [ // group: that begins with a page. parts: of a page with tabs, the module, label and permission of each
   { id: "overview", label: "Overview", key: "o", timed: true, group: "Monitor" },
@@ -63,9 +64,6 @@ function frame() {
   framed = new AbortController();
   feed.on((name, value) => { if (name === "state") showState(state, value); }, framed.signal);
   showState(state, feed.state);
-  const told = h("span.row-line"), showChips = (about) => fill(told, ZONE && h("span.tag.spare", { title: "All times are in UTC." }, ZONE), about && chips(about));
-  showChips();
-  if (can("settings:read")) setTimeout(() => api.get("/api/about").then(showChips, () => {}), 400);
   const user = h("details.menu", h("summary.btn.quiet", icon("user"), h("span.spare", session.user.username)),
     h("div.menu-list", h("p", h("b", session.user.username), h("br"), h("span.dim", session.user.role.replace("_", " "))),
       session.asksForUser && [button("Change password", () => { user.open = false; return changePassword(); }, { kind: "quiet", sign: "lock" }), button("Sign out", signOut, { kind: "quiet", sign: "out" })],
@@ -74,15 +72,10 @@ function frame() {
   main = h("main", { id: "main", tabindex: "-1" });
   fill(app,
     h("button.skip", { type: "button", onclick: () => (main.querySelector("h1") || main).focus() }, "Skip to content"),
-    h("header.top", burger, h("a.brand", { href: "#/overview", "aria-label": "Gateway" }, icon("shield"), h("span.spare", "Gateway")), h("span.spring"), told, state,
-      button(h("span.spare", "Search"), search, { kind: "quiet", sign: "search", "aria-label": "Search", title: "Search (/ or Ctrl-K)" }), iconButton("sun", "Light or dark", otherTheme), iconButton("help", "Help", help), user),
+    h("header.top", burger, h("a.brand", { href: "#/overview", "aria-label": "Gateway" }, icon("shield"), h("span.spare", "Gateway")), h("span.spring"), chips(link), state,
+      button(h("span.spare", "Search"), search, { kind: "quiet", sign: "search", title: "Search (/ or Ctrl-K)" }), iconButton("sun", "Light or dark", otherTheme), iconButton("help", "Help", help), user),
     h("div.side", nav), main);
 }
-/** What this gateway is, for whoever has several open: sample data, and whether it blocks. */
-const chips = ({ origin, shield_mode: mode, version }) => [
-  origin === "demo" && h("span.tag.accent", { title: "This data folder has sample data." }, "DEMO"),
-  h("a.chip", { href: link("settings", ["options"], { search: "shield_mode" }), title: `${mode === "block" ? "A BLOCK verdict refuses the request" : "A BLOCK verdict is only recorded"}, unless the policy of a key says otherwise. Version ${version}.` }, words(mode)),
-];
 function showState(node, value) {
   const told = { live: ["good", "Live"], polling: ["soso", "Polling"], off: ["none", "Connecting"] }[value];
   node.className = `live state ${told[0]}`;

@@ -95,7 +95,6 @@ export function timeFilter(one, values, changed) {
 }
 
 export const RANGES = [["1h", "Last hour"], ["24h", "Last 24 hours"], ["7d", "Last 7 days"], ["30d", "Last 30 days"]];
-/** The filter of a time. */
 export const SINCE = { name: "since", label: "Time", options: [["", "Any"], ...RANGES] };
 
 /** What a filter can be filled with: the permission to ask, the list, and of a row the value and its label. */

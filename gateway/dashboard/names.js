@@ -3,7 +3,7 @@
 import { api, can } from "./api.js";
 import { h } from "./dom.js";
 
-const names = new Map(), FRESH_MS = 300000;
+const names = new Map([["attack-model", "Resembles known attacks"]]), FRESH_MS = 300000;
 let asked = -FRESH_MS;
 
 /** Learn the names that the role may read, again after five minutes. */

@@ -44,7 +44,7 @@ from gateway.services.spending import Spending
 from gateway.services.traffic import SummaryFilter, Traffic, TrafficSummary
 from gateway.shield import Shield
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
-from gateway.shield.scoring import MODEL_RULE, judge
+from gateway.shield.scoring import MODEL_RULE, MODEL_SAYS, judge
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.meta import ORIGIN
@@ -60,7 +60,7 @@ _GUESSES = 24
 _GUESSER = "198.51.100.7"
 _NOISE = {"pii": 5, "secret": 2, "injection": 2, "encoding": 1, "social_engineering": 1}
 _ATTACK = {"injection": 6, "jailbreak": 4, "extraction": 3, "tool_abuse": 2, "exfiltration": 2}
-_MODEL = Detection(MODEL_RULE, "Resembles known attacks", "injection", Severity.HIGH, "Its words are those of attacks.")
+_MODEL = Detection(MODEL_RULE, MODEL_SAYS[0], "injection", Severity.HIGH, MODEL_SAYS[1])
 _SCOPES = (Scope.CHAT_COMPLETIONS, Scope.SHIELD_SCAN)
 _PEOPLE = [Principal("user", f"usr_{name}", name, frozenset(_SCOPES), frozenset()) for name in ("dana", "kim", "noor")]
 _HANDLED = {

@@ -99,7 +99,7 @@ def test_the_frame_says_mode_and_demo_and_shows_utc(opened: Callable[..., Page])
     page.run("location.reload()")
     for width in (1280, 360):
         page.size(width, 800)
-        page.wait("/DEMO.*Block/.test(document.querySelector('.top').textContent)")
+        page.wait("/DEMO.*Blocking/.test(document.querySelector('.top').textContent)")
         assert page.run("document.documentElement.scrollWidth <= innerWidth")
     page.size(1280, 800)
     cell = "document.querySelector('tbody time')"

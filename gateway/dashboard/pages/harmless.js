@@ -7,13 +7,15 @@ import { code, dialog, facts, loading, toast, trouble, verdict } from "../ui.js"
 
 const TITLES = { none: "Only close the alert", text: "This text, in any conversation", key_agent: "Its rules, for this key and agent", key: "Its rules, for this key", policy: "Its rules, for every key with this policy", report: "Report the rule" };
 
+export const isActive = (alert) => ["open", "acknowledged", "investigating"].includes(alert.status);
+
 /** Ask what to do about a harmless request. id: of the request, or of an alert. done: called after a change. */
 export async function harmlessDialog(id, done) {
   const body = h("div.stack", loading());
   const box = dialog("This was harmless", body);
   let seen;
   try { seen = await api.get(at("harmless", id)); } catch (error) { fill(body, trouble(error)); return; }
-  const active = seen.alerts.filter((one) => ["open", "acknowledged", "investigating"].includes(one.status));
+  const active = seen.alerts.filter(isActive);
   const options = [...(active.length ? [{ exception: "none" }] : []), ...seen.options, { exception: "report" }];
   const node = form([
     { name: "exception", label: "What should pass from now on?", type: "own", make: () => choice(options) },

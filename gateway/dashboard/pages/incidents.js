@@ -8,7 +8,7 @@ import { name, nameOf } from "../names.js";
 import { browse } from "../records.js";
 import { button, code, dialog, facts, severity, SEVERITIES, status, tag, toast, verdict, words } from "../ui.js";
 import { cut } from "../table.js";
-import { harmlessDialog } from "./harmless.js";
+import { harmlessDialog, isActive } from "./harmless.js";
 import { about, timeline } from "./sentences.js";
 
 const ACTS = [["acknowledged", "Acknowledge"], ["investigating", "Investigate"], ["resolved", "Resolve"], ["false_positive", "False positive"]];
@@ -60,7 +60,7 @@ const assign = (ids, me, done) => formDialog("Assign", [{ name: "assigned_to", l
 
 function one(incident, context, after) {
   const { can, link } = context, { id } = incident;
-  const open = incident.status !== "closed", ofRequest = incident.members.filter((alert) => alert.source === "shield" && alert.request_id), found = ofRequest.findLast((alert) => ["open", "acknowledged", "investigating"].includes(alert.status)) || ofRequest.at(-1);
+  const open = incident.status !== "closed", ofRequest = incident.members.filter((alert) => alert.source === "shield" && alert.request_id), found = ofRequest.findLast(isActive) || ofRequest.at(-1);
   return [
     h("div.row-line", severity(incident.severity), status(incident.status), h("span.dim", `${number(incident.alerts)} alerts, ${number(incident.requests)} requests`)),
     h("h2", incident.title),

@@ -13,7 +13,7 @@ import { harmlessDialog } from "./harmless.js";
 import { revoke } from "./keys.js";
 import { CATEGORIES } from "./policies.js";
 
-const OPERATIONS = { "": "Any", "shield.scan": "Scan", "chat.completions": "Chat", "guardrail.litellm": "LiteLLM", "guardrail.moderations": "Moderations", "guardrail.lakera": "Lakera Guard", "guardrail.portkey": "Portkey", "guardrail.agentgateway": "agentgateway", "guardrail.fms": "FMS detector", "guardrail.llm_guard": "LLM Guard" };
+const GUARDRAILS = { litellm: "LiteLLM", moderations: "Moderations", lakera: "Lakera Guard", portkey: "Portkey", agentgateway: "agentgateway", fms: "FMS detector", llm_guard: "LLM Guard" };
 
 export async function draw(context, here) {
   const { tools, link, can, signal } = context;
@@ -28,7 +28,7 @@ export async function draw(context, here) {
       SINCE,
       { name: "search", placeholder: "req_…, agent, key, rule" },
       { name: "verdict", options: ["", ["BLOCK", "Blocked"], ["REVIEW", "For review"], ["ALLOW", "Allowed"]] },
-      { name: "operation", options: Object.entries(OPERATIONS) },
+      { name: "operation", options: ["", ["shield.scan", "Scan"], ["chat.completions", "Chat"], ...Object.entries(GUARDRAILS).map(([id, label]) => [`guardrail.${id}`, label])] },
       { name: "category", options: ["", ...CATEGORIES], uncounted: true },
       { name: "direction", options: ["", ["inbound", "Inbound: prompt"], ["outbound", "Outbound: reply"]], uncounted: true },
       { name: "status", label: "HTTP status", options: ["", "200", "400", "403", "404", "429", "500", "502", "503", "504"], uncounted: true },
@@ -107,7 +107,7 @@ export function evidence(line) {
   return h("div.dim.small", line.direction ? `${words(line.direction)} text` : "Text", ` of ${number(line.chars)} characters`, line.spread && ", and others", line.matched && [", found ", code(line.matched)], ", SHA-256 ", code(line.sha256));
 }
 
-const NEAR_MS = 600000, DAY_MS = 86400000;
+const NEAR_MS = 600000;
 
 function actions(row, { can, link }, again) {
   const near = (ms) => new Date(Date.parse(row.occurred_at) + ms).toISOString();
@@ -116,7 +116,7 @@ function actions(row, { can, link }, again) {
     row.ledger.length > 0 && can("alerts:read") && h("a.btn", { href: link("alerts", [], { request_id: row.request_id }) }, "Its alerts"),
     row.agent && h("a.btn", { href: link("traffic", [], { agent: row.agent, since: near(-NEAR_MS), until: near(NEAR_MS) }) }, "Same agent, ±10 minutes"),
     row.agent && can("agents:manage") && button("Block agent", () => confirm(`Block ${row.agent}?`, "From now on, the gateway refuses its chats, with any key, until someone unblocks it. A caller chooses its agent name.", "Block", () => block(row.agent)), { kind: "danger" }),
-    row.key_prefix && can("access:manage") && button("Deny key", () => formDialog("Deny this key for a day", [{ name: "reason", required: true }], ({ reason }) => api.post("/api/access", { list: "deny", type: "KEY", value: row.key_prefix, reason, expires_at: new Date(Date.now() + DAY_MS).toISOString() }), { label: "Deny", told: "The key is denied for a day." }), { kind: "danger" }),
+    row.key_prefix && can("access:manage") && button("Deny key", () => formDialog("Deny this key for a day", [{ name: "reason", required: true }], ({ reason }) => api.post("/api/access", { list: "deny", type: "KEY", value: row.key_prefix, reason, expires_at: new Date(Date.now() + 86400000).toISOString() }), { label: "Deny", told: "The key is denied for a day." }), { kind: "danger" }),
     row.key_prefix && can("api_keys:manage") && button("Revoke key", () => revoke(row.key_prefix, nameOf(row.key_prefix), again), { kind: "danger" }),
   ];
 }
