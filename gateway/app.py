@@ -228,7 +228,7 @@ class Gateway(Lasting):
     def _make_chat(self) -> None:
         settings, secrets, upstream = self.settings, self.secrets, settings_provider(self.settings)
         dialect = OpenAiDialect(max_messages=settings.max_messages, max_chars=settings.max_chat_chars)
-        open_http = partial(HttpUpstream, self.client, dialect, clock=self.clock, ids=self.ids, user_agent=_USER_AGENT)
+        open_http = partial(HttpUpstream, self.client, dialect, ids=self.ids, user_agent=_USER_AGENT)
         self.routing = Routing(
             self,
             circuits=self.circuits,

@@ -14,9 +14,14 @@ from gateway.http.transport import NEVER, Connection, DeadlinePassed, Sweep
 RETRY = (("retry-after", "1"),)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class ServerState:
     """What all connections of one server share.
+
+    handle: answers a request; what it raises is answered 500. check: is given the head of a request with a large body
+    before that is read, and returns the answer that refuses it, or None; without it every body is read. refuse:
+    renders every refusal of the protocol, so that there is one error shape. body_limit: method and path to the bytes a
+    body may have. allowed_hosts: host names (lower case, with a port or without) that are answered; None for all.
 
     is_stopping: answers end their connection. held_bytes: bodies that are arriving or being handled. endless: functions
     that each end a stream which would last as long as its peer. sweep: given when the server begins to serve.
@@ -25,25 +30,19 @@ class ServerState:
     handle: Callable[[Request], Awaitable[Response]]
     refuse: Callable[[HttpError], Response]
     body_limit: Callable[[str, str], int]
-    check: Callable[[Request], Awaitable[Response | None]] | None
-    limits: Limits
-    allowed_hosts: frozenset[str] | None
+    check: Callable[[Request], Awaitable[Response | None]] | None = None
+    limits: Limits = field(default_factory=Limits)
+    allowed_hosts: frozenset[str] | None = None
     sweep: Sweep = field(init=False)
-    is_stopping: bool = False
-    held_bytes: int = 0
-    endless: set[Callable[[], None]] = field(default_factory=set)
+    is_stopping: bool = field(default=False, init=False)
+    held_bytes: int = field(default=0, init=False)
+    endless: set[Callable[[], None]] = field(default_factory=set, init=False)
 
     def idle_seconds(self, *, is_first: bool) -> float:
         """Return how long the server waits for the next request of a connection, or its first."""
         if self.is_stopping:
             return self.limits.drain_idle_seconds
         return self.limits.head_seconds if is_first else self.limits.idle_seconds
-
-    def stop(self) -> None:
-        """Make every answer the last of its connection, and end the streams that have no end."""
-        self.is_stopping = True
-        for end in tuple(self.endless):
-            end()
 
 
 class HeadRefused(Exception):

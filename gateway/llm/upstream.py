@@ -7,7 +7,7 @@ from functools import partial
 
 import anyio
 
-from gateway.clock import Clock, Ids
+from gateway.clock import Ids
 from gateway.errors import InvalidJson, UpstreamUnavailable
 from gateway.http.client import Client, resolve
 from gateway.http.messages import ClientError
@@ -23,7 +23,6 @@ from gateway.offload import ThreadOffload
 from gateway.strict_json import read_json, write_json
 
 MAX_MODELS = 10_000
-MODELS_SECONDS = 60.0
 MODELS_REPLY_BYTES = 4 * 1024 * 1024
 MAX_STREAM_SECONDS = 3_600.0
 PAYMENT_REQUIRED = 402
@@ -39,7 +38,7 @@ _TRACEPARENT = re.compile("00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-
 class HttpUpstream:
     """One provider that speaks the dialect at `base_url` (``/v1`` included).
 
-    models: what to list; empty asks the provider, at most once a minute.
+    models: what to list; empty asks the provider.
     """
 
     def __init__(
@@ -49,7 +48,6 @@ class HttpUpstream:
         terms: Terms,
         *,
         base_url: str,
-        clock: Clock,
         ids: Ids,
         api_key: str | None = None,
         models: tuple[str, ...] = (),
@@ -58,13 +56,10 @@ class HttpUpstream:
         self._client = client
         self._dialect = dialect
         self._base_url = base_url.rstrip("/")
-        self._clock = clock
         self._ids = ids
         self._terms = terms
         self._list_terms = replace(terms, max_reply_bytes=MODELS_REPLY_BYTES)
         self._names = models
-        self._listed: tuple[Mapping[str, object], ...] = ()
-        self._listed_until_seconds = float("-inf")
         self._offload = ThreadOffload()
         self._key = OwnKey(api_key)
         self._headers = {"accept": "application/json", "accept-encoding": "gzip", "user-agent": user_agent}
@@ -103,15 +98,10 @@ class HttpUpstream:
 
     async def models(self) -> tuple[Mapping[str, object], ...]:
         """List the models, as `Upstream` says."""
-        if self._names:
-            return tuple(_model(name, 0, "upstream") for name in self._names)
-        if self._clock.monotonic_seconds() >= self._listed_until_seconds:
-            self._listed = await self.ask_models()
-            self._listed_until_seconds = self._clock.monotonic_seconds() + MODELS_SECONDS
-        return self._listed
+        return tuple(_model(name, 0, "upstream") for name in self._names) or await self.ask_models()
 
     async def ask_models(self) -> tuple[Mapping[str, object], ...]:
-        """Ask the provider for its models, even if it has just listed them.
+        """Ask the provider for its models, whatever is to be listed.
 
         Raises:
             UpstreamUnavailable: it did not list them.

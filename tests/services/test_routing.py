@@ -268,6 +268,24 @@ async def test_one_that_does_not_list_its_models_hides_nobody_elses(one: Process
         await one.routing.models(allowed=lambda name: name == "broken")
 
 
+async def test_models_are_asked_for_once_a_minute_and_after_another_key(
+    one: Process, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("keys") / "key"
+    path.write_text("sk-one")
+    lab = await one.add("lab", models=("m-*",), api_key=f"file:{path}")
+    for _ in range(3):
+        assert [model["id"] for model in await one.routing.models()] == ["m-1"]
+    assert lab.asked == 1
+    one.clock.pass_seconds(61)
+    await one.routing.models()
+    assert lab.asked == 2
+    path.write_text("sk-two")
+    one.clock.pass_seconds(11)
+    await one.routing.models()
+    assert one.connections["lab"].asked == 3
+
+
 async def test_the_health_is_that_of_all_enabled_providers(one: Process) -> None:
     await one.store.authority.follow()
     assert one.routing.health() == "not_configured"
