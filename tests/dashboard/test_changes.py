@@ -25,9 +25,7 @@ def say_at(page: Page, text: str, label: str) -> None:
 def confirm(page: Page) -> None:
     """Say yes to what is asked, and see the question go."""
     page.wait("document.querySelector('dialog[open] footer .danger')")
-    page.run(
-        "window.asked = [...document.querySelectorAll('dialog[open]')].at(-1); asked.querySelector('.danger').click()"
-    )
+    page.run("window.asked = document.querySelector('dialog:last-of-type'); asked.querySelector('.danger').click()")
     page.wait("!asked.isConnected")
     page.settle()
 

@@ -26,7 +26,7 @@ def test_the_search_opens_requests_keys_agents_rules_and_pages(opened: Callable[
         (row["request_id"], "Open", f"#/traffic/{row['request_id']}", "Requests"),
         (row["key_prefix"], "Key", "#/keys/key_", "Keys"),
         (row["agent"], "Agent", "#/agents/", "Agents"),
-        (row["detections"][0]["rule"], "Rule", f"#/shield/rules/{row['detections'][0]['rule']}", "Protection"),
+        ("override-prior-orders", "Rule", "#/shield/rules/override-prior-orders", "Protection"),
         ("Accepted", "Page", "#/shield/acceptances", "Protection"),
     ):
         search(page, text)
@@ -99,9 +99,8 @@ def test_the_histogram_narrows_the_time_and_a_facet_filters(opened: Callable[...
     )
     page.wait("/since=20.*until=20/.test(location.hash)")
     page.settle()
-    since, until = page.run(
-        "(query => [query.get('since'), query.get('until')])(new URLSearchParams(location.hash.split('?')[1]))"
-    )
+    part = "new URLSearchParams(location.hash.split('?')[1]).get('{}')".format
+    since, until = page.run(part("since")), page.run(part("until"))
     wanted = newest(site, f"/api/traffic?agent={agent['value']}&since={since}&until={until}&limit=500")
     assert 0 < len(wanted) < agent["requests"]
     assert page.run("document.querySelectorAll('tbody tr').length") == min(50, len(wanted))

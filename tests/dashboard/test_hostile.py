@@ -83,9 +83,7 @@ def test_what_strangers_write_is_text_on_every_page(opened: Callable[..., Page],
         details = page.run("[...document.querySelectorAll('a.row')].slice(0, 3).map(one => one.hash)")
         for address in details:
             page.run(f"location.hash = {quoted(address)}")
-            page.wait(
-                "document.querySelector('dialog[open]') && !document.querySelector('dialog .loading, dialog [aria-busy=true]')"
-            )
+            page.wait("document.querySelector('dialog[open]:not(:has(.loading, [aria-busy=true]))')")
             assert page.run(INERT), address
             page.press("Escape")
             page.wait("!document.querySelector('dialog')")

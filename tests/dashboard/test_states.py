@@ -40,9 +40,8 @@ def test_more_than_a_thousand_rows_are_paged_sorted_and_found(opened: Callable[.
     page.run("[...document.querySelectorAll('th .sort')].find(one => one.textContent.startsWith('Severity')).click()")
     page.wait("document.querySelector('th[aria-sort=ascending]')")
     assert page.run("document.querySelector('tbody .badge').innerText") == "Critical"
-    page.run(
-        "{const one = document.querySelector('[name=search]'); one.value = 'no rule has this'; one.dispatchEvent(new Event('change'))}"
-    )
+    search = "Object.assign(document.querySelector('[name=search]'), {value: 'no rule has this'})"
+    page.run(f"{search}.dispatchEvent(new Event('change'))")
     page.wait("document.querySelector('main .empty')")
     page.check()
 
@@ -72,9 +71,8 @@ def test_on_paper_only_what_matters_is_left(opened: Callable[..., Page]) -> None
     page = opened("posture")
     page.size(1280, 900, dark=True)
     page.call("Emulation.setEmulatedMedia", media="print")
-    shown = page.run(
-        "['.top', '#nav', '.filters', '.tabs', 'main table'].map(one => document.querySelector(one)?.checkVisibility() ?? false)"
-    )
+    parts = "['.top', '#nav', '.filters', '.tabs', 'main table'].map(one => document.querySelector(one))"
+    shown = page.run(f"{parts}.map(one => !!one?.checkVisibility())")
     assert shown == [False, False, False, False, True]
     assert page.run("getComputedStyle(document.body).color") == "rgb(24, 28, 34)"
     page.screenshot(SCREENSHOTS / "posture-print.png", whole=False)

@@ -21,9 +21,7 @@ def sort_by(page: Page, label: str) -> None:
 
 def column(page: Page, label: str) -> list[str]:
     """Return what the rows of a list show in a column."""
-    return page.run(
-        f"[...document.querySelectorAll('main tbody td[data-label=\"{label}\"]')].map(one => one.innerText)"
-    )
+    return page.run(f"[...document.querySelectorAll('main td[data-label=\"{label}\"]')].map(one => one.innerText)")
 
 
 def saved(page: Page) -> list[dict[str, str]]:
@@ -87,7 +85,7 @@ def test_a_list_says_how_many_rows_there_are(opened: Callable[..., Page], site: 
     assert page.run("document.querySelector('.pager span').textContent") == f"1–50 of {total:,}"
     blocked = site.ask("GET", "/api/traffic?limit=1&verdict=BLOCK").json["page"]["total"]
     page = opened("traffic?verdict=BLOCK")
-    assert page.run("document.querySelector('.pager span').textContent") == f"1–{blocked} of {blocked}"
+    assert page.run("document.querySelector('.pager span').textContent") == f"1–{min(blocked, 50)} of {blocked}"
 
 
 def test_a_choice_of_columns_is_kept(opened: Callable[..., Page]) -> None:
@@ -151,9 +149,7 @@ def test_a_filter_suggests_the_names_that_the_gateway_knows(opened: Callable[...
     page = opened("traffic")
     for field, value in (("agent", agent["name"]), ("model", agent["model"]), ("rule", "override-prior-orders")):
         page.run(f"document.querySelector('.filters [name={field}]').focus()")
-        page.wait(
-            f"[...document.querySelector('.filters [name={field}]').list.options].some(one => one.value === '{value}')"
-        )
+        page.wait(f"[...document.querySelector('[name={field}]').list.options].some(one => one.value === '{value}')")
     page = opened("audit/log")
     page.run("document.querySelector('.filters [name=action]').focus()")
     page.wait("[...document.querySelector('.filters [name=action]').list.options].length > 1")

@@ -18,14 +18,10 @@ def tab_to(page: Page, text: str) -> None:
     """Press Tab until what has the focus says `text`, and see that the focus can be seen."""
     for _ in range(60):
         page.press("Tab")
-        told = page.run(
-            "(document.activeElement.getAttribute('aria-label') || document.activeElement.textContent).trim()"
-        )
+        told = page.run("(one => one.getAttribute('aria-label') || one.textContent.trim())(document.activeElement)")
         if told == text:
-            style = page.run(
-                "(style => [style.outlineStyle, parseFloat(style.outlineWidth)])(getComputedStyle(document.activeElement))"
-            )
-            assert style[0] != "none" and style[1] >= 2, f"the focus on {text} cannot be seen"
+            outline = page.run("getComputedStyle(document.activeElement).outline")
+            assert outline.endswith(" solid 2px"), f"the focus on {text} cannot be seen"
             return
     raise AssertionError(f"Tab does not lead to {text}")
 
@@ -78,9 +74,7 @@ def test_help_leads_to_the_document_about_the_page(opened: Callable[..., Page], 
     page = opened("cost")
     page.press("?")
     page.wait("document.querySelector('dialog[open] a')")
-    links = page.run(
-        "[...document.querySelectorAll('dialog a')].map(one => [one.textContent, one.getAttribute('href')])"
-    )
+    links = page.run("[...document.querySelectorAll('dialog a')].map(one => [one.textContent, one.pathname])")
     assert links[0] == ["About this page", "/docs/howto/budgets.md"] and links[-1] == ["All documents", "/docs/"]
     page.check()
     for _, path in links:
@@ -219,18 +213,13 @@ def test_the_playground_streams_a_chat_under_two_policies_and_records_only_who_i
             "other": "Policy watchful",
         }
         page.run(RUN % json.dumps(words | {"text": "How many legs has a spider?"}))
-        page.wait(
-            "document.querySelectorAll('#main [role=log]').length === 2 && document.querySelectorAll('#main .v-ALLOW').length === 2"
-        )
-        assert (
-            page.run("[...document.querySelectorAll('#main [role=log]')].map(one => one.textContent)")
-            == ["How many legs has a spider?"] * 2
-        )
+        page.wait("document.querySelectorAll('#main .v-ALLOW').length === 2")
+        replies = page.run("[...document.querySelectorAll('#main [role=log]')].map(one => one.textContent)")
+        assert replies == ["How many legs has a spider?"] * 2
         assert page.run("window.types").count("text/event-stream") == 2
         page.run(RUN % json.dumps(words | {"text": ATTACK}))
-        page.wait(
-            "document.querySelectorAll('#main [role=log]').length === 1 && document.querySelectorAll('#main .badge.v-BLOCK').length === 2"
-        )
+        page.wait("document.querySelectorAll('#main .badge.v-BLOCK').length === 2")
+        assert page.run("document.querySelectorAll('#main [role=log]').length") == 1
         told = page.run("[...document.querySelectorAll('#main .grid2 .grid2 > .panel')].map(one => one.textContent)")
         assert "The gateway sent nothing to the model." in told[0] and "The reply was forwarded." in told[1]
         assert ATTACK in told[1]
@@ -258,9 +247,7 @@ def test_a_viewer_can_scan_in_the_playground_and_not_chat(opened: Callable[..., 
 
 def test_the_playground_gives_the_same_request_as_curl(opened: Callable[..., Page], site: Site) -> None:
     page = opened("shield/playground")
-    page.run(
-        "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async text => { window.copied = text }}})"
-    )
+    page.run("Object.defineProperty(navigator, 'clipboard', {value: {writeText: text => { window.copied = text }}})")
     page.run(RUN % json.dumps({"text": 'It\'s "quoted" & $HOME\nnext', "direction": "outbound"}))
     page.run("[...document.querySelectorAll('#main button')].find(one => one.textContent === 'Copy as curl').click()")
     page.wait("window.copied")
