@@ -104,7 +104,7 @@ class Chat(Service):
             scanner=self.scanner,
             detectors=self.detectors,
             dialect=self.dialect,
-            captures=Captures(self.scanner.scan),
+            captures=Captures(self.scanner.scan, self.clock),
             offload=ThreadOffload(),
         )
         self._has_budgets = True
@@ -284,8 +284,7 @@ class Chat(Service):
             for text in captured:
                 self.store.captures.add(tx, row, text)
             if is_news:
-                seen = sighting(exchange, row)
-                self.agents.record_sighting(tx, seen, caller=exchange.caller)
+                self.agents.record_sighting(tx, sighting(exchange, row), exchange.caller)
 
         has_more = exchange.code or exchange.reservation or row.detections or captured or unpriced or is_news
         await self.audit.commit(work, is_plain=not has_more and not self.syncs_always)
