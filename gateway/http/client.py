@@ -150,22 +150,15 @@ class Client:
                 return
         connection.abort()
 
-    async def _make_room(self) -> None:
-        """Close an idle connection, to whatever origin, where there are as many as this process can hold."""
-        if len(self._sweep.connections) + self._connecting <= self._most_connections:
-            return
-        for idle in self._idle.values():
-            while idle:
-                connection = idle.pop(0)
-                if not connection.is_gone:
-                    connection.abort()
-                    await anyio.lowlevel.checkpoint()  # its descriptor is free after this turn of the loop
-                    return
-
     async def _open(self, origin: _Origin, terms: Terms) -> Connection:
+        """Connect. Where there are as many connections as this process can hold, an idle one to whomever is closed."""
         self._connecting += 1
         try:
-            await self._make_room()
+            if len(self._sweep.connections) + self._connecting > self._most_connections:
+                idle = next((one for idle in self._idle.values() for one in idle if not one.is_gone), None)
+                if idle is not None:
+                    idle.abort()
+                    await anyio.lowlevel.checkpoint()  # its descriptor is free after this turn of the loop
             return await self._connect(origin, terms)
         finally:
             self._connecting -= 1
@@ -177,7 +170,7 @@ class Client:
         reason, cause = "the upstream did not accept a connection in time", None
         with anyio.move_on_after(wait_seconds):
             addresses = await _resolve(origin)
-            if allow_address is not None and not all(allow_address(_unmapped(address)) for address in addresses):
+            if allow_address is not None and not all(map(allow_address, addresses)):
                 raise ConnectFailed("the address of the upstream is not allowed")
             for index, address in enumerate(addresses):
                 share_seconds = (end_seconds - anyio.current_time()) / (len(addresses) - index)
@@ -221,27 +214,26 @@ async def resolve(url: str) -> tuple[str, ...]:
     Raises:
         ConnectFailed: the name cannot be resolved. ValueError: the URL is malformed.
     """
-    return tuple(_unmapped(address) for address in await _resolve(_parse_url(url)[0]))
+    return tuple(await _resolve(_parse_url(url)[0]))
 
 
 async def _resolve(origin: _Origin) -> list[str]:
-    """Return the addresses of the origin's host, in the system's order."""
+    """Return the addresses of the origin's host, in the system's order, an IPv4-mapped one as IPv4."""
     try:
-        return [str(ip_address(origin.host))]
+        return [_unmapped(origin.host)]
     except ValueError:
         pass
     try:
         found = await anyio.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise ConnectFailed("the name of the upstream cannot be resolved") from error
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+    return list(dict.fromkeys(_unmapped(str(address[0])) for *_, address in found))
 
 
 def _unmapped(address: str) -> str:
     """Return an IPv4-mapped IPv6 address as IPv4, so that no policy is passed by its spelling."""
     parsed = ip_address(address)
-    mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
-    return address if mapped is None else str(mapped)
+    return str((parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None) or parsed)
 
 
 @lru_cache(64)

@@ -1,6 +1,5 @@
 """The upstream behind an OpenAI base URL, over the pooled client. The one file to know `http/client`."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,9 +29,6 @@ UNPAID = "it wants to be paid before it answers (status 402)"
 RESOLVE_SECONDS = 3.0
 JSON_REPLY_BYTES = 1024 * 1024
 JSON_VALUES = 10_000
-
-# https://www.w3.org/TR/trace-context/#traceparent-header
-_TRACEPARENT = re.compile("00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})")
 
 
 class HttpUpstream:
@@ -133,12 +129,12 @@ class HttpUpstream:
         return HttpReply(answer.status, answer.headers, clean), has_key
 
     def _trace(self, traceparent: str | None) -> tuple[tuple[str, str], ...]:
-        found = _TRACEPARENT.fullmatch(traceparent) if traceparent else None
-        if found is None:
+        if traceparent is None:
             return ()
+        _, trace, _, flags = traceparent.split("-")
         # The low bit makes the span id other than zero, which the standard forbids.
         span = int.from_bytes(self._ids.random_bytes(8), "big") | 1
-        return (("traceparent", f"00-{found[1]}-{span:016x}-{found[2]}"),)
+        return (("traceparent", f"00-{trace}-{span:016x}-{flags}"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,19 +206,17 @@ def _read_models(value: object) -> tuple[Mapping[str, object], ...]:
     if not isinstance(listed, list):
         message = "The model gateway answered something that is no list of models."
         raise UpstreamFault(message, detail="its answer is no list of models")
-    found = []
-    for item in listed[:MAX_MODELS]:
-        name = item.get("id") if isinstance(item, dict) else None
-        if isinstance(name, str) and 0 < len(name) <= 256:
-            created, owner = item.get("created"), item.get("owned_by")
-            found.append(
-                _model(
-                    name,
-                    created if isinstance(created, int) else 0,
-                    owner if isinstance(owner, str) and len(owner) <= 256 else "upstream",
-                )
-            )
-    return tuple(found)
+    models = [one for one in listed[:MAX_MODELS] if isinstance(one, dict)]
+    found = [(one.get("id"), one.get("created"), one.get("owned_by")) for one in models]
+    return tuple(
+        _model(
+            name,
+            created if isinstance(created, int) else 0,
+            owner if isinstance(owner, str) and len(owner) <= 256 else "upstream",
+        )
+        for name, created, owner in found
+        if isinstance(name, str) and 0 < len(name) <= 256
+    )
 
 
 def _model(name: str, created: int, owner: str) -> Mapping[str, object]:
