@@ -17,7 +17,6 @@ from gateway.llm.echo import EchoModel
 from gateway.llm.openai import OpenAiDialect
 from gateway.llm.prices import load_prices
 from gateway.llm.upstream import HttpUpstream, JsonReader, addresses_of
-from gateway.log import Log
 from gateway.metrics import Metrics
 from gateway.services.access_guard import AccessGuard
 from gateway.services.access_list import AccessList
@@ -106,11 +105,10 @@ class Lasting(Core):
     """
 
     def __init__(
-        self, store: Store, clock: Clock, ids: Ids, log: Log, *, shared: Shared | None = None, is_shell: bool = False
+        self, store: Store, clock: Clock, ids: Ids, *, shared: Shared | None = None, is_shell: bool = False
     ) -> None:
         """shared: None when this process is the only one that serves."""
         super().__init__(store, clock, ids)
-        self.log = log
         self.is_shell = is_shell
         self.started_at = shared.started_at if shared else clock.now_at()
         self.metrics = Metrics(board=shared.board if shared else None)
@@ -147,8 +145,8 @@ class Lasting(Core):
         self.budgets = Budgets(self, spending=self.spending)
         self.risk_acceptances = RiskAcceptances(self)
         self.local_rules = LocalRules(self, rules=None)  # for commands; a gateway has its own
-        self.circuits = Circuits(self, alerts=alerts, log=log)
-        self.detector_circuits = Circuits(self, alerts=alerts, log=log, source=AlertSource.DETECTOR)
+        self.circuits = Circuits(self, alerts=alerts)
+        self.detector_circuits = Circuits(self, alerts=alerts, source=AlertSource.DETECTOR)
 
 
 class Gateway(Lasting):
@@ -177,7 +175,7 @@ class Gateway(Lasting):
 
     def _make_scans(self, base: Shield) -> None:
         settings, shield = self.settings, self.shield
-        self.rules = Rules(self, base=base, shield=shield, log=self.log)
+        self.rules = Rules(self, base=base, shield=shield)
         self.local_rules = LocalRules(self, rules=self.rules)
         self.rule_trials = RuleTrials(self, rules=self.rules, policies=self.policies, policy=self.policy)
         scanner = TextScanner(
@@ -196,7 +194,6 @@ class Gateway(Lasting):
             circuits=self.detector_circuits,
             keys=self.secrets,
             resolve=addresses_of,
-            log=self.log,
             calls=self.detector_calls,
         )
         self.scans = Scans(
@@ -261,7 +258,6 @@ class Gateway(Lasting):
             circuits=self.circuits,
             keys=secrets,
             resolve=addresses_of,
-            log=self.log,
             routing=self.routing,
             from_settings=upstream,
         )
@@ -303,11 +299,9 @@ class Gateway(Lasting):
             reader=JsonReader(client, user_agent=_USER_AGENT),
             resolve=addresses_of,
             keys=secrets,
-            log=self.log,
         )
         self.event_outputs = EventOutputs(
             self,
-            log=self.log,
             post=client.request,
             secrets=secrets,
             folder=None if settings.data_dir == ":memory:" else settings.data_dir,

@@ -9,10 +9,11 @@ from gateway.store.store import Store
 
 
 class Core:
-    """The database, the clock, the ids, and the audit log over them."""
+    """The database, the log, the clock, the ids, and the audit log over them."""
 
     def __init__(self, store: Store, clock: Clock, ids: Ids) -> None:
         self.store = store
+        self.log = store.log
         self.clock = clock
         self.ids = ids
         self.audit = Audit(store=store, clock=clock, ids=ids)
@@ -34,6 +35,7 @@ class Service:
 
     def __post_init__(self, core: Core) -> None:
         self.store = core.store
+        self.log = core.log
         self.clock = core.clock
         self.ids = core.ids
         self.audit = core.audit

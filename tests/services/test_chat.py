@@ -199,7 +199,7 @@ async def room(*, is_alone: bool = False, **policy: Any) -> AsyncGenerator[Room,
         policy=ShieldPolicy(**policy),
         routing=Routing(
             core,
-            circuits=Circuits(core, alerts=alerts, log=Log(io.StringIO(), clock)),
+            circuits=Circuits(core, alerts=alerts),
             keys=ProviderKeys(store.keyfile, Settings()),
             connect=lambda provider, key: echo if provider.base_url is None else upstream,
             upstream=None if is_alone else settings_made,
