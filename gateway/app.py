@@ -17,7 +17,6 @@ from gateway.llm.echo import EchoModel
 from gateway.llm.openai import OpenAiDialect
 from gateway.llm.prices import load_prices
 from gateway.llm.upstream import HttpUpstream, JsonReader, addresses_of
-from gateway.metrics import Metrics
 from gateway.services.access_guard import AccessGuard
 from gateway.services.access_list import AccessList
 from gateway.services.agent_discovery import AgentDiscovery
@@ -108,10 +107,9 @@ class Lasting(Core):
         self, store: Store, clock: Clock, ids: Ids, *, shared: Shared | None = None, is_shell: bool = False
     ) -> None:
         """shared: None when this process is the only one that serves."""
-        super().__init__(store, clock, ids)
+        super().__init__(store, clock, ids, shared.board if shared else None)
         self.is_shell = is_shell
         self.started_at = shared.started_at if shared else clock.now_at()
-        self.metrics = Metrics(board=shared.board if shared else None)
         self.metrics.gauge("gateway_start_time_seconds", self.started_at / 1000)
         self.alerts = alerts = Alerts(self)
         self.leases = Leases(store=store, ids=ids)
@@ -187,7 +185,6 @@ class Gateway(Lasting):
             keys=self.secrets,
             reader=JsonReader(self.client, user_agent=_USER_AGENT),
             scanner=scanner,
-            metrics=self.metrics,
         )
         self.detectors = Detectors(
             self,
@@ -232,12 +229,10 @@ class Gateway(Lasting):
             keys=secrets,
             connect=partial(connect, settings, open_http, EchoModel(clock=self.clock, ids=self.ids)),
             upstream=upstream,
-            metrics=self.metrics,
             attempts_seconds=settings.upstream_attempts_seconds,
         )
         self.chat = Chat(
             self,
-            metrics=self.metrics,
             alerts=self.alerts,
             scanner=self.scans.scanner,
             detectors=self.detector_calls,
@@ -306,4 +301,4 @@ class Gateway(Lasting):
             secrets=secrets,
             folder=None if settings.data_dir == ":memory:" else settings.data_dir,
         )
-        self.event_sender = EventSender(outputs=self.event_outputs, leases=self.leases, metrics=self.metrics)
+        self.event_sender = EventSender(outputs=self.event_outputs, leases=self.leases)
