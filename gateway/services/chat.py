@@ -25,7 +25,6 @@ from gateway.domain.traffic import TrafficRow
 from gateway.errors import AccessDenied, AuditUnavailable, BudgetExceeded, ContentPolicyViolation, GatewayError
 from gateway.llm.base import ChatRequest, Reply, UpstreamRefused
 from gateway.llm.openai import OpenAiDialect
-from gateway.metrics import Metrics
 from gateway.offload import ThreadOffload
 from gateway.services.access_guard import AccessGuard
 from gateway.services.agent_discovery import AgentDiscovery
@@ -82,7 +81,6 @@ class Chat(Service):
     detectors: None without any. syncs_always: whether a plain chat, too, is on the disk before it is answered.
     """
 
-    metrics: Metrics
     alerts: Alerts
     scanner: TextScanner
     dialect: OpenAiDialect

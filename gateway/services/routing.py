@@ -20,7 +20,6 @@ from gateway.domain.providers import Provider, ProviderType
 from gateway.errors import GatewayError, NotFound, UpstreamUnavailable
 from gateway.llm.base import Prompt, Reply, ReplyStream, Upstream, UpstreamFault, UpstreamRefused
 from gateway.llm.echo import ECHO_MODEL
-from gateway.metrics import Metrics
 from gateway.services.circuits import Circuits
 from gateway.services.core import Service
 from gateway.services.health import HEALTHY
@@ -131,7 +130,6 @@ class Routing(Service):
     keys: ProviderKeys
     connect: Connect
     upstream: Provider | None = None
-    metrics: Metrics = field(default_factory=Metrics)
     attempts_seconds: float = ATTEMPTS_SECONDS
     _providers: Sequence[Provider] | None = field(default=None, init=False)
     _connections: dict[tuple[str, int], ProviderConnection] = field(default_factory=dict, init=False)

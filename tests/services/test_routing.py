@@ -70,14 +70,13 @@ class Process:
     made: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        ids, log = Ids(self.clock), Log(io.StringIO(), self.clock)
-        self.core = Core(self.store, self.clock, ids)
+        self.core = Core(self.store, self.clock, Ids(self.clock))
         self.alerts = Alerts(self.core)
-        self.circuits = Circuits(self.core, alerts=self.alerts, log=log)
+        self.circuits = Circuits(self.core, alerts=self.alerts)
         keys = ProviderKeys(self.store.keyfile, Settings(provider_key_dirs=("/",)))
         self.routing = Routing(self.core, circuits=self.circuits, keys=keys, connect=self._connect)
         self.providers = Providers(
-            self.core, circuits=self.circuits, keys=keys, resolve=self._resolve, log=log, routing=self.routing
+            self.core, circuits=self.circuits, keys=keys, resolve=self._resolve, routing=self.routing
         )
 
     async def _resolve(self, url: str) -> tuple[str, ...]:
