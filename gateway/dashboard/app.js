@@ -72,7 +72,7 @@ function frame() {
   main = h("main", { id: "main", tabindex: "-1" });
   fill(app,
     h("button.skip", { type: "button", onclick: () => (main.querySelector("h1") || main).focus() }, "Skip to content"),
-    h("header.top", burger, h("a.brand", { href: "#/overview", "aria-label": "Gateway" }, icon("shield"), h("span.spare", "Gateway")), h("span.spring"), chips(link), state,
+    h("header.top", burger, h("a.brand.spare", { href: "#/overview" }, icon("shield"), h("span", "Gateway")), h("span.spring"), chips(link), state,
       button(h("span.spare", "Search"), search, { kind: "quiet", sign: "search", title: "Search (/ or Ctrl-K)" }), iconButton("sun", "Light or dark", otherTheme), iconButton("help", "Help", help), user),
     h("div.side", nav), main);
 }
