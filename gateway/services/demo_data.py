@@ -145,18 +145,18 @@ class DemoData:
         self._seed = seed
         self._rng = random.Random(seed)  # noqa: S311  # a story, not a secret
         self._requests = requests
-        self._until_at = until_at
-        self._begin_at = until_at - DAY_MS
+        self._begin_at, self._until_at = until_at - DAY_MS, until_at
         attack_at, self._guesses_at = until_at - 5 * _HOUR_MS, until_at - 3 * _HOUR_MS
         # The busiest hour before the attack: nobody would notice an outage at night.
         outage_at = max(range(until_at - 20 * _HOUR_MS, attack_at, _HOUR_MS), key=_busy)
         self._attack, self._outage = (range(at, at + _HOUR_MS // 2) for at in (attack_at, outage_at))
         self._time = time = _StoryTime(self._begin_at, self._rng)
         core = self._core = Core(store, time, time)
+        core.log = Log(io.StringIO(), time)  # what happens in the story does not happen to this program
         self._alerts = Alerts(core)
         self._traffic = Traffic(core)
         self._discovery = AgentDiscovery(core, alerts=self._alerts)
-        self._circuits = Circuits(core, alerts=self._alerts, log=Log(io.StringIO(), time))
+        self._circuits = Circuits(core, alerts=self._alerts)
         self._named: dict[str, Any] = json.loads(bundle.read("gateway/services/demo.json"))
         self._models = [_Model(**one | {"price": Price(**one["price"])}) for one in self._named["models"]]
         self._agents = [self._agent(number) for number in range(_AGENTS)]
