@@ -17,8 +17,6 @@ from gateway.llm.echo import EchoModel
 from gateway.llm.openai import OpenAiDialect
 from gateway.llm.prices import load_prices
 from gateway.llm.upstream import HttpUpstream, JsonReader, addresses_of
-from gateway.log import Log
-from gateway.metrics import Metrics
 from gateway.services.access_guard import AccessGuard
 from gateway.services.access_list import AccessList
 from gateway.services.agent_discovery import AgentDiscovery
@@ -106,14 +104,12 @@ class Lasting(Core):
     """
 
     def __init__(
-        self, store: Store, clock: Clock, ids: Ids, log: Log, *, shared: Shared | None = None, is_shell: bool = False
+        self, store: Store, clock: Clock, ids: Ids, *, shared: Shared | None = None, is_shell: bool = False
     ) -> None:
         """shared: None when this process is the only one that serves."""
-        super().__init__(store, clock, ids)
-        self.log = log
+        super().__init__(store, clock, ids, shared.board if shared else None)
         self.is_shell = is_shell
         self.started_at = shared.started_at if shared else clock.now_at()
-        self.metrics = Metrics(board=shared.board if shared else None)
         self.metrics.gauge("gateway_start_time_seconds", self.started_at / 1000)
         self.alerts = alerts = Alerts(self)
         self.leases = Leases(store=store, ids=ids)
@@ -147,8 +143,8 @@ class Lasting(Core):
         self.budgets = Budgets(self, spending=self.spending)
         self.risk_acceptances = RiskAcceptances(self)
         self.local_rules = LocalRules(self, rules=None)  # for commands; a gateway has its own
-        self.circuits = Circuits(self, alerts=alerts, log=log)
-        self.detector_circuits = Circuits(self, alerts=alerts, log=log, source=AlertSource.DETECTOR)
+        self.circuits = Circuits(self, alerts=alerts)
+        self.detector_circuits = Circuits(self, alerts=alerts, source=AlertSource.DETECTOR)
 
 
 class Gateway(Lasting):
@@ -177,7 +173,7 @@ class Gateway(Lasting):
 
     def _make_scans(self, base: Shield) -> None:
         settings, shield = self.settings, self.shield
-        self.rules = Rules(self, base=base, shield=shield, log=self.log)
+        self.rules = Rules(self, base=base, shield=shield)
         self.local_rules = LocalRules(self, rules=self.rules)
         self.rule_trials = RuleTrials(self, rules=self.rules, policies=self.policies, policy=self.policy)
         scanner = TextScanner(
@@ -189,14 +185,12 @@ class Gateway(Lasting):
             keys=self.secrets,
             reader=JsonReader(self.client, user_agent=_USER_AGENT),
             scanner=scanner,
-            metrics=self.metrics,
         )
         self.detectors = Detectors(
             self,
             circuits=self.detector_circuits,
             keys=self.secrets,
             resolve=addresses_of,
-            log=self.log,
             calls=self.detector_calls,
         )
         self.scans = Scans(
@@ -228,19 +222,17 @@ class Gateway(Lasting):
     def _make_chat(self) -> None:
         settings, secrets, upstream = self.settings, self.secrets, settings_provider(self.settings)
         dialect = OpenAiDialect(max_messages=settings.max_messages, max_chars=settings.max_chat_chars)
-        open_http = partial(HttpUpstream, self.client, dialect, clock=self.clock, ids=self.ids, user_agent=_USER_AGENT)
+        open_http = partial(HttpUpstream, self.client, dialect, ids=self.ids, user_agent=_USER_AGENT)
         self.routing = Routing(
             self,
             circuits=self.circuits,
             keys=secrets,
             connect=partial(connect, settings, open_http, EchoModel(clock=self.clock, ids=self.ids)),
             upstream=upstream,
-            metrics=self.metrics,
             attempts_seconds=settings.upstream_attempts_seconds,
         )
         self.chat = Chat(
             self,
-            metrics=self.metrics,
             alerts=self.alerts,
             scanner=self.scans.scanner,
             detectors=self.detector_calls,
@@ -261,7 +253,6 @@ class Gateway(Lasting):
             circuits=self.circuits,
             keys=secrets,
             resolve=addresses_of,
-            log=self.log,
             routing=self.routing,
             from_settings=upstream,
         )
@@ -303,13 +294,11 @@ class Gateway(Lasting):
             reader=JsonReader(client, user_agent=_USER_AGENT),
             resolve=addresses_of,
             keys=secrets,
-            log=self.log,
         )
         self.event_outputs = EventOutputs(
             self,
-            log=self.log,
             post=client.request,
             secrets=secrets,
             folder=None if settings.data_dir == ":memory:" else settings.data_dir,
         )
-        self.event_sender = EventSender(outputs=self.event_outputs, leases=self.leases, metrics=self.metrics)
+        self.event_sender = EventSender(outputs=self.event_outputs, leases=self.leases)

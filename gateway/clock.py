@@ -18,7 +18,7 @@ class Clock:
 
     def now_at(self) -> int:
         """Return the wall clock in Unix milliseconds. It may jump."""
-        return time.time_ns() // 1_000_000
+        return self.now_ns() // 1_000_000
 
     now_ns = staticmethod(time.time_ns)
     monotonic_seconds = staticmethod(time.monotonic)

@@ -137,7 +137,7 @@ async def open_lasting(
             seal_key=read_seal_key(settings.seal_key_file),
         )
         try:
-            lasting = Lasting(store, clock, ids, log, shared=shared, is_shell=is_shell)
+            lasting = Lasting(store, clock, ids, shared=shared, is_shell=is_shell)
             try:
                 yield lasting
             finally:

@@ -12,34 +12,58 @@ field that may be left out may be null as well, which says the same. Three thing
 import dataclasses
 import re
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from enum import Enum
 from functools import cache
 from math import inf
 from operator import attrgetter
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from gateway.codecs import (
-    LEAVES,
-    Bad,
-    Kind,
-    Now,
-    Read,
-    as_is,
-    choice,
-    mapping,
-    optional,
-    or_null,
-    sequence,
-    time,
-)
-from gateway.codecs import JsonSchema as JsonSchema
 from gateway.errors import InvalidRequest
-from gateway.strict_json import write_time
+from gateway.strict_json import INT64_HIGH, INT64_LOW, TIMESTAMP_PATTERN, read_timestamp, write_time
 
+T = TypeVar("T")
+Now = Callable[[], int]
+Read = Callable[[object, int | None], object]
+Write = Callable[[Any], object]
+JsonSchema = dict[str, object]
+_NULL: JsonSchema = {"type": "null"}
+
+WRITTEN_TIME_PATTERN = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$"
+NAME_CHARS = 64
+"""How many characters of an unknown name an error repeats in its path."""
 # Half of a surrogate pair comes from a command line: no JSON that is read contains one.
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
-T = TypeVar("T")
+
+
+class Bad(Exception):
+    """A value does not fit. The path grows on the way up, so that good values cost none."""
+
+    def __init__(self, reason: str, path: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.path = path
+
+    def under(self, step: str | int) -> "Bad":
+        """Add a step in front of the path: a name, or the index of an item."""
+        name = step[:NAME_CHARS] if isinstance(step, str) else f"[{step}]"
+        self.path = name + ("." if self.path and not self.path.startswith("[") else "") + self.path
+        return self
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Kind:
+    """One type, compiled.
+
+    read: from a JSON value and the time, Unix milliseconds. takes, gives: the schema of what is read and of what is
+    written.
+    """
+
+    read: Read
+    write: Write
+    takes: JsonSchema
+    gives: JsonSchema
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -124,9 +148,7 @@ def _annotated(hint: Any, marks: tuple[object, ...], *, is_time: bool) -> Kind:
             about: JsonSchema = {"description": mark}
             kind = dataclasses.replace(kind, takes=kind.takes | about, gives=kind.gives | about)
         elif isinstance(mark, Bounds):
-            extra = _bounds_schema(kind.takes, mark)
-            takes = kind.takes | extra | ({"pattern": mark.promise} if mark.promise else {})
-            kind = dataclasses.replace(kind, read=_bounded(kind, mark), takes=takes, gives=kind.gives | extra)
+            kind = _bounded(kind, mark)
     if by_time is not None:
         kind = dataclasses.replace(kind, read=_reader_by_time(kind.read, by_time.read), write=write_time)
     return kind
@@ -145,30 +167,24 @@ def _reader_by_time(inner: Read, read_text: Callable[..., int]) -> Read:
     return read
 
 
-def _bounds_schema(takes: JsonSchema, bounds: Bounds) -> JsonSchema:
-    low, high = {
-        "string": ("minLength", "maxLength"),
-        "array": ("minItems", "maxItems"),
-        "object": ("minProperties", "maxProperties"),
-    }.get(str(takes.get("type")), ("minimum", "maximum"))
-    words = list(bounds.words) or None
-    extra: JsonSchema = {low: bounds.low, high: bounds.high, "pattern": bounds.pattern, "enum": words}
-    return {name: value for name, value in extra.items() if value is not None}
-
-
-def _bounded(kind: Kind, bounds: Bounds) -> Read:
+def _bounded(kind: Kind, bounds: Bounds) -> Kind:
     if "anyOf" in kind.takes:
         raise TypeError("bounds are those of one type: in a union they stand with that one")
-    inner = kind.read
-    unit = {"string": " characters", "array": " items", "object": " entries"}.get(str(kind.takes.get("type")))
+    low_name, high_name, unit = {
+        "string": ("minLength", "maxLength", " characters"),
+        "array": ("minItems", "maxItems", " items"),
+        "object": ("minProperties", "maxProperties", " entries"),
+    }.get(str(kind.takes.get("type")), ("minimum", "maximum", ""))
+    wanted = {low_name: bounds.low, high_name: bounds.high, "pattern": bounds.pattern, "enum": [*bounds.words] or None}
+    extra = {name: value for name, value in wanted.items() if value is not None}
     low, high = (-inf if bounds.low is None else bounds.low), (inf if bounds.high is None else bounds.high)
     form = None if bounds.pattern is None else re.compile(bounds.pattern.removeprefix("^").removesuffix("$"))
     words = ", ".join(bounds.words)
     span = f"at most {bounds.high}" if bounds.low is None else f"{bounds.low} to {bounds.high}"
-    reason = f"must be {f'at least {bounds.low}' if bounds.high is None else span}{unit or ''}"
+    reason = f"must be {f'at least {bounds.low}' if bounds.high is None else span}{unit}"
 
     def read(value: object, now_at: int | None) -> object:
-        result: Any = inner(value, now_at)
+        result: Any = kind.read(value, now_at)
         if not low <= (len(result) if unit else result) <= high:
             raise Bad(reason)
         if words and result not in bounds.words:
@@ -177,7 +193,8 @@ def _bounded(kind: Kind, bounds: Bounds) -> Read:
             raise Bad(bounds.says or f"must have the form {bounds.pattern}")
         return result
 
-    return read
+    takes = kind.takes | extra | ({"pattern": bounds.promise} if bounds.promise else {})
+    return dataclasses.replace(kind, read=read, takes=takes, gives=kind.gives | extra)
 
 
 @cache
@@ -199,7 +216,7 @@ def _record(cls: Any) -> Kind:
     missing = dataclasses.MISSING
     required = [name for name, (field, _) in rows.items() if field.default is field.default_factory is missing]
     closed: JsonSchema = {"type": "object", "additionalProperties": False}
-    forms = {name: kind.takes if name in required else or_null(kind.takes) for name, (_, kind) in rows.items()}
+    forms = {name: kind.takes if name in required else _or_null(kind.takes) for name, (_, kind) in rows.items()}
     takes = closed | {"properties": forms, "required": required}
     gives = closed | {"properties": {name: kind.gives for name, (_, kind) in rows.items()}, "required": list(rows)}
     known = ", ".join(rows) or "none"
@@ -233,20 +250,146 @@ def _kind(hint: Any, *, is_time: bool = False) -> Kind:
     if origin is Annotated:
         return _annotated(arguments[0], arguments[1:], is_time=is_time)
     if origin in (Union, types.UnionType) and arguments[1:] == (type(None),):
-        return optional(_kind(arguments[0], is_time=is_time))
+        return _optional(_kind(arguments[0], is_time=is_time))
     if origin is Literal:
-        return choice({value: value for value in arguments}, as_is)
+        return _choice({value: value for value in arguments}, _as_is)
     if origin in (tuple, list, frozenset):
-        return sequence(origin, _kind(arguments[0]))
+        return _sequence(origin, _kind(arguments[0]))
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return mapping(_kind(arguments[0]), _kind(arguments[1]))
+        return _mapping(_kind(arguments[0]), _kind(arguments[1]))
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return choice({member.value: member for member in hint}, attrgetter("value"))
+        return _choice({member.value: member for member in hint}, attrgetter("value"))
     if dataclasses.is_dataclass(hint):
         return _record(cast(Any, hint))
     if hint is int and is_time:
-        return time()
-    kind = LEAVES.get(hint)
+        return _TIME
+    kind = _LEAVES.get(hint)
     if kind is None:
         raise TypeError(f"no JSON form for {hint!r}")
     return kind
+
+
+def _as_is(value: object) -> object:
+    """Write a value that is JSON already."""
+    return value
+
+
+def _read_part(read: Read, value: object, now_at: int | None, step: str | int) -> object:
+    """Read a part of a value. step: its name or its index, which an error has in its path."""
+    try:
+        return read(value, now_at)
+    except Bad as bad:
+        raise bad.under(step) from None
+
+
+def _leaf(name: str, phrase: str, *wanted: type) -> Kind:
+    """Text, truth value or number. By exact type, since True is an int to Python. name: JSON Schema's."""
+
+    def read(value: object, now_at: int | None) -> object:
+        if type(value) not in wanted:
+            raise Bad(f"must be {phrase}")
+        return value
+
+    return Kind(read, _as_is, {"type": name}, {"type": name})
+
+
+def _read_whole(value: object, now_at: int | None) -> object:
+    """Read a whole number. To JSON Schema and to many clients, 60.0 is one as well."""
+    if type(value) is float and value.is_integer() and INT64_LOW <= value < INT64_HIGH:
+        return int(value)
+    if type(value) is not int:
+        raise Bad("must be a whole number")
+    return value
+
+
+def _read_time(value: object, now_at: int | None) -> object:
+    with suppress(InvalidRequest):
+        if type(value) is str:
+            return read_timestamp(value, param="")
+    raise Bad("must be an RFC 3339 time such as 2026-01-31T12:00:00Z")
+
+
+def _choice(values: Mapping[object, object], write: Write) -> Kind:
+    """One of a few texts. values: from the text in JSON to the value in the record."""
+
+    def read(value: object, now_at: int | None) -> object:
+        if not isinstance(value, str) or value not in values:
+            raise Bad(f"must be one of {', '.join(str(value) for value in values)}")
+        return values[value]
+
+    schema: JsonSchema = {"type": "string", "enum": list(values)}
+    return Kind(read, write, schema, schema)
+
+
+def _optional(kind: Kind) -> Kind:
+    """A value of the kind, or nothing."""
+
+    def read(value: object, now_at: int | None) -> object:
+        return None if value is None else kind.read(value, now_at)
+
+    def write(value: object) -> object:
+        return None if value is None else kind.write(value)
+
+    return Kind(read, write, {"anyOf": [kind.takes, _NULL]}, {"anyOf": [kind.gives, _NULL]})
+
+
+def _or_null(takes: JsonSchema) -> JsonSchema:
+    """Return a schema that takes null as well. A description stays outside."""
+    is_any = not {"type", "anyOf", "enum", "const"} & takes.keys()
+    if is_any or _NULL in cast("list[object]", takes.get("anyOf", [])):
+        return takes
+    about = {name: value for name, value in takes.items() if name == "description"}
+    return {"anyOf": [{name: value for name, value in takes.items() if name not in about}, _NULL]} | about
+
+
+def _sequence(origin: type, item: Kind) -> Kind:
+    """tuple[X, ...], list[X], or frozenset[X], which is a sorted list outside."""
+    is_set = origin is frozenset
+
+    def read(value: object, now_at: int | None) -> object:
+        if not isinstance(value, list):
+            raise Bad("must be a list")
+        return origin([_read_part(item.read, one, now_at, index) for index, one in enumerate(value)])
+
+    def write(value: Iterable[Any]) -> object:
+        items: list[Any] = [item.write(one) for one in value]
+        return sorted(items) if is_set else items
+
+    return Kind(read, write, {"type": "array", "items": item.takes}, {"type": "array", "items": item.gives})
+
+
+def _mapping(name: Kind, item: Kind) -> Kind:
+    """dict[str, X] or Mapping[str, X]. name: of the names."""
+
+    def read(value: object, now_at: int | None) -> object:
+        if not isinstance(value, dict):
+            raise Bad("must be an object")
+        for key in value:
+            _read_part(name.read, key, now_at, key)
+        return {key: _read_part(item.read, one, now_at, key) for key, one in value.items()}
+
+    def write(value: Mapping[str, object]) -> object:
+        return {key: item.write(one) for key, one in value.items()}
+
+    forms = {key: one for key, one in name.takes.items() if key != "type"}
+    names: JsonSchema = {"propertyNames": forms} if forms else {}
+    takes: JsonSchema = {"type": "object", "additionalProperties": item.takes}
+    return Kind(read, write, takes | names, {"type": "object", "additionalProperties": item.gives} | names)
+
+
+_TIME = Kind(
+    _read_time,
+    write_time,
+    {"type": "string", "pattern": TIMESTAMP_PATTERN},
+    {"type": "string", "format": "date-time", "pattern": WRITTEN_TIME_PATTERN},
+)
+"""A time: Unix milliseconds inside, RFC 3339 outside."""
+_INT64: JsonSchema = {"type": "integer", "minimum": INT64_LOW, "maximum": INT64_HIGH}
+_LEAVES: Mapping[object, Kind] = {
+    str: _leaf("string", "a string", str),
+    bool: _leaf("boolean", "true or false", bool),
+    int: Kind(_read_whole, _as_is, _INT64, {"type": "integer"}),
+    float: _leaf("number", "a number", float, int),
+    object: Kind(lambda value, now_at: value, _as_is, {}, {}),
+    Any: Kind(lambda value, now_at: value, _as_is, {}, {}),
+}

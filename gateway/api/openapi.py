@@ -6,12 +6,11 @@ from typing import Any, cast
 from gateway import __version__
 from gateway.api.reading import IF_MATCH_PATTERN, names_of, path_fields
 from gateway.bundle import build_id
-from gateway.codecs import WRITTEN_TIME_PATTERN
 from gateway.domain.paging import MOST_COUNTED
 from gateway.domain.report_text import CONTENT_TYPES as REPORT_TYPES
 from gateway.errors import STATUS_BY_CODE
 from gateway.operations.operation import Door, Operation
-from gateway.schema import JsonSchema, json_schema
+from gateway.schema import WRITTEN_TIME_PATTERN, JsonSchema, json_schema
 from gateway.services.audit_export import CONTENT_TYPES as EXPORT_TYPES
 from gateway.settings import Settings
 from gateway.strict_json import INT64_HIGH, INT64_LOW

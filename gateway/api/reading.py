@@ -6,11 +6,10 @@ from dataclasses import MISSING, Field, fields
 from typing import Any, cast
 from urllib.parse import unquote_plus
 
-from gateway.codecs import Now
 from gateway.errors import Conflict, InvalidRequest, UnsupportedMediaType
 from gateway.http.messages import Request
 from gateway.operations.operation import Operation, Parameter
-from gateway.schema import decode
+from gateway.schema import Now, decode
 from gateway.strict_json import read_json
 
 LARGE_BYTES = 65_536

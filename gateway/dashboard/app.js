@@ -1,30 +1,30 @@
 // The frame around every page: who is signed in, where one is, how one gets elsewhere. Pages are loaded when needed.
 
 import { api, can, feed, keepSession, query, session } from "./api.js";
+import { chips } from "./chips.js";
 import { fill, h, icon } from "./dom.js";
 import { keyboard } from "./keyboard.js";
 import { chosenTime } from "./filters.js";
 import { button, empty, failed, iconButton, loading, toast, trouble } from "./ui.js";
 
-const PAGES = [ // parts: of a page with tabs, the module, label and permission of each
-  { id: "overview", label: "Overview", key: "o", timed: true },
-  { id: "traffic", label: "Traffic", key: "t", needs: ["traffic:read"], timed: true },
+const PAGES = [ // group: that begins with a page. parts: of a page with tabs, the module, label and permission of each
+  { id: "overview", label: "Overview", key: "o", timed: true, group: "Monitor" },
+  { id: "traffic", label: "Requests", key: "t", needs: ["traffic:read"], timed: true },
   { id: "incidents", label: "Incidents", key: "i", needs: ["alerts:read"], timed: true },
   { id: "alerts", label: "Alerts", key: "a", needs: ["alerts:read"], timed: true },
-  { id: "shield", label: "Shield", key: "s", needs: ["shield:read", "policies:read", "risk_acceptances:read"], group: "Protect", parts: [["playground", "Playground", "shield:read"], ["rules", "Rules", "shield:read"], ["policies", "Policies", "policies:read"], ["detectors", "Detectors", "policies:read"], ["acceptances", "Accepted risks", "risk_acceptances:read"], ["suite", "Validation suite", "shield:read"]] },
+  { id: "shield", label: "Protection", key: "s", group: "Protect", parts: [["playground", "Playground", "shield:read"], ["rules", "Rules", "shield:read"], ["policies", "Policies", "policies:read"], ["detectors", "Detectors", "policies:read"], ["acceptances", "Accepted risks", "risk_acceptances:read"], ["suite", "Validation suite", "shield:read"]] },
   { id: "keys", label: "Keys", key: "k", needs: ["api_keys:read"] },
   { id: "agents", label: "Agents", key: "n", needs: ["agents:read"] },
-  { id: "fleet", label: "Fleet", key: "f", needs: ["fleet:read"] },
-  { id: "posture", label: "Posture", key: "p", needs: ["posture:read"], group: "Govern", parts: [["checks", "Trust audit", "posture:read"], ["scans", "Security scans", "shield:read"]] },
+  { id: "posture", label: "Posture", key: "p", group: "Govern", parts: [["checks", "Trust audit", "posture:read"], ["scans", "Security scans", "shield:read"]] },
   { id: "cost", label: "Cost", key: "c", needs: ["budgets:read"], timed: true },
-  { id: "audit", label: "Audit & reports", key: "u", needs: ["audit:read", "reports:read"], timed: true, parts: [["log", "Audit log", "audit:read"], ["chain", "Hash chain", "audit:read"], ["reports", "Reports", "reports:read"]] },
-  { id: "settings", label: "Settings", key: "e", needs: ["settings:read", "providers:read", "access:read", "users:read"], parts: [["providers", "Providers", "providers:read"], ["access", "Access list", "access:read"], ["users", "Users", "users:read"], ["sessions", "Sessions", "users:read"], ["options", "Options", "settings:read"], ["outputs", "Event outputs", "settings:read"], ["about", "Connect and about", "settings:read"]] },
+  { id: "audit", label: "Audit & reports", key: "u", timed: true, parts: [["log", "Audit log", "audit:read"], ["chain", "Hash chain", "audit:read"], ["reports", "Reports", "reports:read"]] },
+  { id: "settings", label: "Settings", key: "e", parts: [["providers", "Providers", "providers:read"], ["access", "Access list", "access:read"], ["users", "Users", "users:read"], ["sessions", "Sessions", "users:read"], ["options", "Options", "settings:read"], ["outputs", "Event outputs", "settings:read"], ["fleet", "Fleet", "fleet:read"], ["about", "Connect and about", "settings:read"]] },
 ];
 const app = document.getElementById("app");
 const THEME = "gateway.theme";
 let main, links, page = null, drawn = "", leave = new AbortController(), framed = new AbortController(), awaitsPage = false;
 
-const mayOpen = (one) => !one.needs || can(...one.needs);
+const mayOpen = ({ parts, needs = parts?.map(([,, needed]) => needed) }) => !needs || can(...needs);
 
 /** Where one is: the page, what follows it in the path, and the filters. */
 export function place() {
@@ -36,25 +36,21 @@ const decode = (text) => { try { return decodeURIComponent(text); } catch { retu
 /** Return the address of a page: link("alerts", ["alr_1"], {severity}). */
 export const link = (id, rest = [], values = {}) => `#/${[id, ...rest].map(encodeURIComponent).join("/")}${query(values)}`;
 
-function theme(name) {
-  const root = document.documentElement;
-  if (name) root.dataset.theme = name;
-  else delete root.dataset.theme;
-}
+const look = document.documentElement.dataset;
 function otherTheme() {
-  const isDark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  const name = isDark ? "light" : "dark";
-  localStorage.setItem(THEME, name);
-  theme(name);
+  look.theme = (look.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark" ? "light" : "dark";
+  localStorage.setItem(THEME, look.theme);
 }
 
 function frame() {
   const groups = [];
   links = new Map();
-  for (const one of PAGES.filter(mayOpen)) {
+  let group;
+  for (const one of PAGES) {
+    group = one.group || group;
+    if (!mayOpen(one)) continue;
     const node = h("a", { href: link(one.id) }, icon(one.id), h("span", one.label), one.id === "incidents" && h("span.count", { hidden: true }));
     links.set(one.id, node);
-    const group = PAGES.slice(0, PAGES.indexOf(one) + 1).map((each) => each.group).filter(Boolean).at(-1) || "Monitor";
     if (groups.at(-1)?.name !== group) groups.push({ name: group, nodes: [] });
     groups.at(-1).nodes.push(h("li", node));
   }
@@ -68,7 +64,7 @@ function frame() {
   framed = new AbortController();
   feed.on((name, value) => { if (name === "state") showState(state, value); }, framed.signal);
   showState(state, feed.state);
-  const user = h("details.menu", h("summary.btn.quiet", icon("user"), h("span.user-name", session.user.username)),
+  const user = h("details.menu", h("summary.btn.quiet", icon("user"), h("span.spare", session.user.username)),
     h("div.menu-list", h("p", h("b", session.user.username), h("br"), h("span.dim", session.user.role.replace("_", " "))),
       session.asksForUser && [button("Change password", () => { user.open = false; return changePassword(); }, { kind: "quiet", sign: "lock" }), button("Sign out", signOut, { kind: "quiet", sign: "out" })],
       !session.asksForUser && h("p.dim.small", "Sign-in is off (RBAC_ENABLED): anyone on this host can do everything.")));
@@ -76,8 +72,8 @@ function frame() {
   main = h("main", { id: "main", tabindex: "-1" });
   fill(app,
     h("button.skip", { type: "button", onclick: () => (main.querySelector("h1") || main).focus() }, "Skip to content"),
-    h("header.top", burger, h("a.brand", { href: "#/overview" }, icon("shield"), h("span", "Gateway")), h("span.spring"), state,
-      button("Search", search, { kind: "quiet", sign: "search", title: "Search (/ or Ctrl-K)" }), iconButton("sun", "Light or dark", otherTheme), iconButton("help", "Help", help), user),
+    h("header.top", burger, h("a.brand.spare", { href: "#/overview" }, icon("shield"), h("span", "Gateway")), h("span.spring"), chips(link), state,
+      button(h("span.spare", "Search"), search, { kind: "quiet", sign: "search", title: "Search (/ or Ctrl-K)" }), iconButton("sun", "Light or dark", otherTheme), iconButton("help", "Help", help), user),
     h("div.side", nav), main);
 }
 function showState(node, value) {
@@ -96,6 +92,7 @@ async function changePassword(intro) {
 
 /** Show the page of the address. A page's `moved` shows another detail or part of it; other filters draw the page again. */
 async function route() {
+  if (place().id === "fleet") { location.replace(link("settings", ["fleet"])); return; } // its address of before
   const here = place(), isDrawn = query(here.query) === drawn;
   drawn = query(here.query);
   const known = PAGES.find((one) => one.id === here.id);
@@ -163,11 +160,11 @@ function head(title) {
   return tools;
 }
 const search = async () => (await import("./pages/search.js")).searchDialog(PAGES.filter(mayOpen), { can, link });
-const help = async () => (await import("./pages/help.js")).helpDialog(PAGES.filter(mayOpen), place().id);
+const help = async () => (await import("./pages/help.js")).helpDialog(PAGES.filter(mayOpen), place());
 keyboard({ pages: () => PAGES.filter(mayOpen), link, search, help, main: () => main, page: () => page });
 
 async function begin() {
-  theme(localStorage.getItem(THEME));
+  if (localStorage.getItem(THEME)) look.theme = localStorage.getItem(THEME);
   fill(app, loading("Loading"));
   try { keepSession(await api.get("/api/auth/session")); } catch (error) {
     if (error.status === 401) return signIn();
@@ -191,10 +188,10 @@ async function signIn() {
 }
 
 // A browser has six connections to a gateway, for all tabs together: only a page that is looked at holds one for news.
-const look = () => { if (!main || !session.user) return; if (document.hidden) feed.stop(); else if (feed.state === "off") { feed.start(); feed.nudge(); } };
-document.addEventListener("visibilitychange", look);
+const attend = () => { if (!main || !session.user) return; if (document.hidden) feed.stop(); else if (feed.state === "off") { feed.start(); feed.nudge(); } };
+document.addEventListener("visibilitychange", attend);
 addEventListener("pagehide", () => feed.stop());
-addEventListener("pageshow", look);
+addEventListener("pageshow", attend);
 addEventListener("hashchange", () => { if (main) route(); });
 addEventListener("unhandledrejection", (event) => { event.preventDefault(); if (event.reason) { if (event.reason.status === undefined && event.reason.name !== "AbortError") console.error(event.reason); failed(event.reason); } });
 begin();

@@ -1,10 +1,6 @@
 // Charts drawn by hand in SVG. Each says in words what it shows, and shows more than colour where kinds differ.
 
-import { compact, fill, h, isNone, put, s } from "./dom.js";
-
-const hour = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
-
+import { compact, day, fill, h, hour, isNone, put, s } from "./dom.js";
 function nice(most) {
   if (most <= 0) return 1;
   const step = 10 ** Math.floor(Math.log10(most));

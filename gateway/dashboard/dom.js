@@ -52,7 +52,6 @@ const ICONS = {
   shield: "M8 1.5 2.5 3.5V8c0 3.3 2.3 5.4 5.5 6.5 3.2-1.1 5.5-3.2 5.5-6.5V3.5z",
   keys: "M9.5 9.5a3.5 3.5 0 1 0-3-3L2 11v3h3v-2h2v-2zM11 5h.01",
   agents: "M4 6h8v6H4zM8 6V3M6.5 9h.01M9.5 9h.01M2 8v2M14 8v2",
-  fleet: "M2.5 2.5h11v4h-11zM2.5 9.5h11v4h-11zM5 4.5h.01M5 11.5h.01",
   posture: "M3 2.5h10v11H3zM5.5 6l1 1 2-2M5.5 10.5l1 1 2-2M10.5 6.5h1M10.5 11h1",
   cost: "M8 1.5v13M11 4.5C10.5 3.5 9.5 3 8 3 6.3 3 5 4 5 5.3 5 8.5 11 7 11 10.5 11 12 9.7 13 8 13c-1.6 0-2.8-.7-3.3-1.8",
   audit: "M4 1.5h5.5L13 5v9.5H4zM9.5 1.5V5H13M6 8h5M6 11h5",
@@ -84,6 +83,12 @@ const whole = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 /** Whether there is no value. */
 export const isNone = (value) => value === null || value === undefined;
+/** A value of any kind in words. */
+export const plain = (value) => {
+  if (isNone(value) || value === "") return "–";
+  if (Array.isArray(value) && value.every((one) => typeof one !== "object")) return value.join(", ") || "–";
+  return typeof value === "boolean" ? (value ? "yes" : "no") : typeof value === "object" ? JSON.stringify(value) : String(value);
+};
 export const number = (value) => (isNone(value) ? "–" : whole.format(value));
 export const compact = (value) => (isNone(value) ? "–" : Math.abs(value) < 10000 ? whole.format(Math.round(value * 10) / 10) : short.format(value));
 export const percent = (part, digits = 1) => (isNone(part) ? "–" : `${(part * 100).toFixed(digits)} %`);
@@ -104,20 +109,25 @@ export function span(seconds) {
   return "0 s";
 }
 
-const today = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
-const clock = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+/** The time zone that somebody chose to see times in: UTC, or none for that of the computer. */
+export const ZONE = localStorage.getItem("gateway.zone") || undefined;
+const DAY = { month: "short", day: "numeric" }, HOUR = { hour: "2-digit", minute: "2-digit" }, SECOND = { ...HOUR, second: "2-digit" };
+const format = (options, timeZone) => new Intl.DateTimeFormat(undefined, { hourCycle: "h23", timeZone, ...options });
+export const day = format(DAY, ZONE), hour = format(HOUR, ZONE), minute = format({ ...DAY, ...HOUR }, ZONE);
+const today = format(SECOND, ZONE), clock = format({ ...DAY, ...SECOND }, ZONE), here = format({ ...DAY, ...SECOND });
+const both = (date) => { const text = date.toISOString(); return { datetime: text, title: `${here.format(date)} here\n${text.replace("T", " ").slice(0, 19)} UTC` }; };
 
-/** Show a time as `say` writes it, with the time here and in UTC on hover. */
-function told(text, missing, say) {
+/** Show a time as it is here or in UTC, with both on hover. null: `missing`. */
+export function time(text, missing = "–") {
   if (!text) return h("span.dim", missing);
   const date = new Date(text);
-  return h("time", { datetime: date.toISOString(), title: `${clock.format(date)} here\n${date.toISOString().replace("T", " ").slice(0, 19)} UTC` }, say(date));
+  return h("time", both(date), day.format(date) === day.format(new Date()) && Date.now() - date < 86400000 ? today.format(date) : clock.format(date));
 }
-/** Show a time as it is here. null: `missing`. */
-export const time = (text, missing = "–") => told(text, missing, (date) => (date.toDateString() === new Date().toDateString() ? today : clock).format(date));
-
-/** Show how long ago, or in how long, a time is. null: `missing`. */
-export const ago = (text, missing = "never") => told(text, missing, (date) => {
-  const seconds = (Date.now() - date) / 1000;
-  return Math.abs(seconds) < 5 ? "now" : seconds < 0 ? `in ${span(-seconds)}` : `${span(seconds)} ago`;
-});
+/** Show how long ago, or in how long, a time is; the time itself on hover. */
+export function ago(text, missing = "never") {
+  if (!text) return h("span.dim", missing);
+  const date = new Date(text);
+  const seconds = (Date.now() - date.getTime()) / 1000;
+  const told = Math.abs(seconds) < 5 ? "now" : seconds < 0 ? `in ${span(-seconds)}` : `${span(seconds)} ago`;
+  return h("time", both(date), told);
+}

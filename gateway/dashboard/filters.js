@@ -1,13 +1,13 @@
 // Filters of a list: their values stand in the address, a range of time holds for all pages, and names are suggested.
 
 import { api, can } from "./api.js";
-import { fill, h, number } from "./dom.js";
+import { fill, h, minute, number, ZONE } from "./dom.js";
 import { button, words } from "./ui.js";
 
 /** The options of a filter, and the value that an address names though no option has it. */
 const offered = (options, value) => (options.some((option) => (Array.isArray(option) ? option[0] : option) === value) ? options : [...options, [value, value]]);
 /**
- * Filters whose values stand in the URL: [{name, label, options | type}]. changed: called with {name: value}.
+ * Filters whose values stand in the URL: [{name, label, options | type, uncounted}]. changed: called with {name: value}.
  * count({name: value}): how many rows a choice leaves. The choices say so once somebody reaches for the filters.
  */
 export function filters(list, values, changed, count) {
@@ -15,7 +15,7 @@ export function filters(list, values, changed, count) {
     const one = { label: words(given.name), ...given };
     const value = values[one.name] ?? one.value ?? "";
     const set = (event) => changed({ [one.name]: event.target.value.trim() });
-    if (one.name === "since") return h("label.filter", h("span", one.label), timeFilter(one, values, changed));
+    if (one.name === "since") return [h("label.filter", h("span", one.label), timeFilter(one, values, changed)), h("label.filter", h("span", "Time zone"), zoneFilter())];
     const input = one.options
       ? h("select", { name: one.name, onchange: set }, offered(one.options, value).map((option) => {
         const [key, label] = Array.isArray(option) ? option : [option, option === "" ? "Any" : words(option)];
@@ -41,7 +41,7 @@ function counted(form, list, count) {
   const tally = () => {
     const mine = ++ticket;
     at = performance.now();
-    for (const { name, options } of list) for (const option of options && name !== "since" ? form.elements[name].options : []) {
+    for (const { name, options, uncounted } of list) for (const option of options && !uncounted && name !== "since" ? form.elements[name].options : []) {
       const label = (option.dataset.label ||= option.textContent);
       count({ [name]: option.value }).then((total) => { if (mine === ticket) option.textContent = `${label} (${total === null ? "10,000+" : number(total)})`; }, () => {});
     }
@@ -57,10 +57,14 @@ function suggestions(input, ask) {
   input.addEventListener("focus", async () => fill(list, (await ask().catch(() => [])).map(([value, label]) => h("option", { value }, label))), { once: true });
   return list;
 }
-const TIME = "gateway.time";
+const TIME = "gateway.time", zone = ZONE ? " (UTC)" : "";
 /** The range of time that was chosen last in this tab, for pages that are opened without one. */
 export const chosenTime = () => { try { return JSON.parse(sessionStorage.getItem(TIME)) || {}; } catch { return {}; } };
-const shortTime = (text) => (/^\d{4}-/.test(text || "") ? new Date(text).toLocaleString(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" }) : text || "now");
+const shortTime = (text) => (/^\d{4}-/.test(text || "") ? minute.format(new Date(text)) : text || "now");
+
+/** A choice of the time zone in which this browser shows all times. */
+export const zoneFilter = () => h("select", { name: "zone", "aria-label": "Time zone", onchange: (event) => { localStorage.setItem("gateway.zone", event.target.value); location.reload(); } },
+  [["", "Local"], ["UTC", "UTC"]].map(([value, label]) => h("option", { value, selected: value === (ZONE || "") }, label)));
 
 /** A choice of a time: a range that ends now, or from one time to another. */
 export function timeFilter(one, values, changed) {
@@ -80,7 +84,7 @@ export function timeFilter(one, values, changed) {
     if (node.value !== "pick") { if (node.value !== "own") set(node.value, ""); return; }
     draw();
     const { formDialog } = await import("./form.js");
-    formDialog("Choose a time", [{ name: "since", label: "From", type: "datetime", required: true, value: since }, { name: "until", label: "To", type: "datetime", value: until, hint: "Empty: until now." }], async (chosen) => {
+    formDialog("Choose a time", [{ name: "since", label: `From${zone}`, type: "datetime", required: true, value: since }, { name: "until", label: `To${zone}`, type: "datetime", value: until, hint: "Empty: until now." }], async (chosen) => {
       if (chosen.until && chosen.until <= chosen.since) throw Object.assign(new Error("The end must be after the beginning."), { param: "until" });
       set(chosen.since, chosen.until || "");
     }, { label: "Choose" });
@@ -91,7 +95,6 @@ export function timeFilter(one, values, changed) {
 }
 
 export const RANGES = [["1h", "Last hour"], ["24h", "Last 24 hours"], ["7d", "Last 7 days"], ["30d", "Last 30 days"]];
-/** The filter of a time. */
 export const SINCE = { name: "since", label: "Time", options: [["", "Any"], ...RANGES] };
 
 /** What a filter can be filled with: the permission to ask, the list, and of a row the value and its label. */
@@ -107,7 +110,7 @@ const SOURCES = {
 const MOST = 300;
 
 /** Return a filter of a page whose field suggests names. name: of the filter and, without `source`, of what it is filled with. */
-export const suggested = (name, label, { source = name, ...more } = {}) => ({ name, label, ...more, suggest: async () => {
+export const suggested = (name, { source = name, ...more } = {}) => ({ name, ...more, suggest: async () => {
   const [needs, path, take] = SOURCES[source];
   return can(needs) ? [...new Map((await api.all(path, {}, undefined, MOST)).map(take).filter(([value]) => value).map((one) => [one[0], one])).values()] : [];
 } });

@@ -1,6 +1,6 @@
 // Forms made of descriptions of their fields. What the gateway refuses is told at the field that it names.
 
-import { h, fill } from "./dom.js";
+import { h, fill, ZONE } from "./dom.js";
 import { button, dialog, failed, toast, words } from "./ui.js";
 
 let count = 0;
@@ -87,13 +87,13 @@ const MAKERS = {
     return { node, value: () => (node.value === "" ? field.blank : node.value) };
   },
   datetime(field, id, about) {
-    const local = (text) => { const date = new Date(text); return new Date(date - date.getTimezoneOffset() * 60000).toISOString().slice(0, 16); };
+    const local = (text) => { const date = new Date(text); return new Date(date - (ZONE ? 0 : date.getTimezoneOffset() * 60000)).toISOString().slice(0, 16); };
     const node = h("input", { id, name: field.name, type: "datetime-local", value: /^\d{4}-/.test(field.value || "") ? local(field.value) : "", ...about });
-    return { node, input: node, value: () => (node.value ? new Date(node.value).toISOString() : undefined) };
+    return { node, input: node, value: () => (node.value ? new Date(node.value + (ZONE ? "Z" : "")).toISOString() : undefined) };
   },
   expiry(field, id, about) {
     const options = field.most ? EXPIRIES.filter(([days]) => days && Number(days) <= field.most) : EXPIRIES;
-    const kept = field.value ? [["keep", `Current: ${new Date(field.value).toLocaleDateString()}`]] : [];
+    const kept = field.value ? [["keep", `Current: ${new Date(field.value).toLocaleDateString(undefined, { timeZone: ZONE })}`]] : [];
     const made = MAKERS.select({ ...field, options: [...kept, ...options], value: field.value ? "keep" : String(field.days ?? options[0][0]) }, id, about);
     return { node: made.node, value: () => { const days = made.node.value; return days === "keep" ? undefined : days ? soon(days) : field.never; } };
   },

@@ -14,7 +14,7 @@ const PAGE = 50, MOST_SAVED = 10000;
  * rows that are all there: rows. Else path and values(): the list to ask for, and its filters. context: of the page whose
  * address holds how the list is sorted. arrived(items): called with each page. href(row): where its first cell leads. none:
  * said when empty. tools(row): buttons at its end. keys: {letter: act(row)}. mark(row): a class. bulk(ids): buttons for the
- * rows that are ticked. Returns {node, reload, set, current, count(change): how many rows other filters leave}.
+ * rows that are ticked. Returns {node, reload, redraw, set, count(change): how many rows other filters leave}.
  */
 export function table({ label, columns, rows, path, values = () => ({}), context, arrived, href, tools, keys = {}, none = "Nothing here yet.", mark, bulk, size = PAGE, sorted = null }) {
   columns = columns.map((one) => { const field = (row) => row[one.of]; return { label: words(one.of), align: one.as === number && "end", cell: (row) => (one.as ? one.as(field(row)) : field(row)), ...one, sort: one.sort === true ? field : one.sort }; });
@@ -39,20 +39,17 @@ export function table({ label, columns, rows, path, values = () => ({}), context
     if (path) {
       by = !now ? column.by : now === "descending" ? plain(by) : `-${by}`;
       if (context) context.filter({ sort: by });
-      restart();
-    } else {
-      order = { index, down: now === "ascending" };
-      place = 0;
-      draw();
-    }
+    } else order = { index, down: now === "ascending" };
+    restart();
     drawHead();
     head.querySelectorAll(`th:not(.tick)`)[visible().indexOf(column)].firstChild.focus();
   }
 
+  const tick = (row, { target }) => (target.checked ? ticked.add(row.id) : ticked.delete(row.id));
   const visible = () => columns.filter((column, index) => !index || choice[column.label] !== false);
 
   function drawHead() {
-    const every = (event) => { for (const row of shown) { if (event.target.checked) ticked.add(row.id); else ticked.delete(row.id); } draw(); };
+    const every = (event) => { for (const row of shown) tick(row, event); draw(); };
     fill(head, bulk && h("th.tick", { scope: "col" }, h("input", { type: "checkbox", "aria-label": "Select all on this page", onchange: every })), visible().map((column) => {
       const index = columns.indexOf(column), way = direction(column, index);
       const name = (path ? column.by : column.sort)
@@ -72,8 +69,8 @@ export function table({ label, columns, rows, path, values = () => ({}), context
       const linked = index === 0 && href && href(row);
       return h("td", { class: kind(column), data: { label: column.label } }, linked ? h("a.row", { href: linked, tabindex: "-1" }, inside) : inside);
     });
-    const tick = bulk && h("td.tick", h("input", { type: "checkbox", "aria-label": "Select", checked: ticked.has(row.id), onchange: (event) => { if (event.target.checked) ticked.add(row.id); else ticked.delete(row.id); drawBar(); } }));
-    const node = h("tr", { class: [href && "open", mark && mark(row)].filter(Boolean).join(" ") || null }, tick, cells, tools && h("td.tool", tools(row)));
+    const box = bulk && h("td.tick", h("input", { type: "checkbox", "aria-label": "Select", checked: ticked.has(row.id), onchange: (event) => { tick(row, event); drawBar(); } }));
+    const node = h("tr", { class: [href && "open", mark && mark(row)].filter(Boolean).join(" ") || null }, box, cells, tools && h("td.tool", tools(row)));
     node.row = row;
     if (href) node.addEventListener("click", (event) => { if (!event.target.closest("a,button,input,select") && !String(getSelection())) node.querySelector("a.row").click(); });
     return node;
@@ -86,9 +83,8 @@ export function table({ label, columns, rows, path, values = () => ({}), context
 
   function untick() {
     ticked.clear();
+    drawHead();
     draw();
-    const all = head.querySelector(".tick input");
-    if (all) all.checked = false;
   }
 
   /** Return all rows that are here, as they are sorted. */
@@ -107,7 +103,7 @@ export function table({ label, columns, rows, path, values = () => ({}), context
     if (bulk) drawBar();
     const first = body.querySelector("a.row");
     if (first) first.tabIndex = 0;
-    fill(state, shown.length ? null : typeof none === "string" ? empty(none) : none());
+    fill(state, shown.length ? null : empty(typeof none === "string" ? none : none()));
     grid.hidden = !shown.length;
     const from = place * size + 1;
     fill(foot, shown.length > 0 && [
@@ -131,8 +127,7 @@ export function table({ label, columns, rows, path, values = () => ({}), context
 
   async function turn(step) {
     place += step;
-    if (path) await fetchPage();
-    else draw();
+    await reload();
     node.scrollIntoView({ block: "nearest" });
     (body.querySelector("a.row") || foot).focus?.();
   }
@@ -180,19 +175,18 @@ export function table({ label, columns, rows, path, values = () => ({}), context
     return false;
   }
 
-  const restart = () => { place = 0; cursors.length = 1; return path ? fetchPage() : draw(); };
+  const reload = () => (path ? fetchPage() : draw());
+  const restart = () => { place = 0; cursors.length = 1; return reload(); };
   drawHead();
-  if (path) fetchPage();
-  else draw();
+  reload();
   return {
     node, press, untick,
+    redraw: () => shown.length && draw(),
     /** Ask from the first page on, as other filters want it. */
-    restart,
+    restart, reload,
     count: async (change) => (await api.page(path, { ...values(change), limit: 1 }, context.signal)).total,
-    reload: () => (path ? fetchPage() : draw()),
     set(list) { all = list; place = Math.min(place, Math.max(0, Math.ceil(list.length / size) - 1)); draw(); },
     get isFirst() { return place === 0; },
-    get current() { return shown; },
   };
 }
 

@@ -132,22 +132,8 @@ class RuleOverride:
 
 
 @dataclass(frozen=True, slots=True)
-class CapturedText:
-    """A captured text that is about to be stored. is_cut: the text was longer. days: the retention."""
-
-    direction: Direction
-    mode: Capture
-    text: str
-    is_cut: bool
-    days: int
-
-    def kept(self, captured_at: int) -> "KeptText":
-        return KeptText(self.direction, self.mode, self.text, self.is_cut, captured_at + self.days * 86_400_000)
-
-
-@dataclass(frozen=True, slots=True)
 class KeptText:
-    """A stored capture, as the API shows it."""
+    """A captured text, as it is stored and as the API shows it. is_cut: the text was longer."""
 
     direction: Direction
     mode: Capture
@@ -156,10 +142,10 @@ class KeptText:
     expires_at: int
 
 
-def cut(text: str, *, direction: Direction, mode: Capture, days: int) -> CapturedText:
+def cut(text: str, *, direction: Direction, mode: Capture, expires_at: int) -> KeptText:
     """Return a text that any database stores: at most `MAX_CAPTURE_CHARS` long, lone surrogates and NUL replaced."""
     kept = text[:MAX_CAPTURE_CHARS].encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
-    return CapturedText(direction, mode, kept, len(text) > MAX_CAPTURE_CHARS, days)
+    return KeptText(direction, mode, kept, len(text) > MAX_CAPTURE_CHARS, expires_at)
 
 
 def with_places(texts: Iterable[tuple[str, str]]) -> str:

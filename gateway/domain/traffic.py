@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gateway.domain.paging import PageQuery
-from gateway.shield.detections import Verdict
+from gateway.shield.detections import Direction, Verdict
 
 PRODUCTION = "production"
 DEMO = "demo"
@@ -73,6 +73,8 @@ class TrafficFilter(PageQuery):
     origin: Origin | None = None
     request_id: str | None = None
     rule: str | None = None
+    category: str | None = None
+    direction: Direction | None = None
     search: str | None = None
     since: int | None = None
     until: int | None = None

@@ -1,11 +1,14 @@
-"""Read the body of a message: of a declared length, or chunked (RFC 9112 section 7.1), strictly and in bounds. Pure.
+"""Read the body of one message, chunked (RFC 9112 section 7.1) or of a declared length, strictly and in bounds. Pure.
 
 h11 takes chunk extensions of any length, blanks after a size, and merges trailers; here every line is bounded, and
 trailers are checked and thrown away. Tests hold that whatever is accepted here, h11 reads as the same body.
 """
 
 import re
+import sys
 
+UNTIL_END = sys.maxsize
+"""The length of a body that ends with its connection: more than any has."""
 _SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,8})(?:;[\t -~]*)?")
 _TRAILER = re.compile(rb"[-!#$%&'*+.^_`|~0-9A-Za-z]+:[\t -~\x80-\xff]*")
 
@@ -17,8 +20,8 @@ class ChunkError(ValueError):
 class BodyReader:
     """Reads one body that arrives in pieces.
 
-    body_bytes: its declared length, None when it is chunked. is_finished: all of it was read, trailers included. rest:
-    what came after it.
+    body_bytes: its declared length; None when it is chunked. line_bytes, trailer_bytes: the most that a line of the
+    chunked coding and all trailers may have. is_finished: all of it was read, trailers included. rest: what came after.
     """
 
     def __init__(self, body_bytes: int | None, *, line_bytes: int, trailer_bytes: int) -> None:
@@ -28,7 +31,7 @@ class BodyReader:
         self._line_bytes = line_bytes
         self._trailer_bytes = trailer_bytes
         self._most_bytes = line_bytes  # of the next line; 0 for the line break behind a chunk
-        self._missing_bytes = body_bytes or 0  # of the body or the chunk that is read
+        self._missing_bytes = body_bytes or 0  # of the body, or of the chunk that is read
         self._is_in_trailers = False
 
     def feed(self, data: bytes) -> bytes:

@@ -8,8 +8,7 @@ connection needs a timer of its own; everything later is a deadline of the conne
 import re
 import socket
 import ssl
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
@@ -17,11 +16,10 @@ from urllib.parse import urlsplit
 
 import anyio
 import anyio.lowlevel
-import anyio.to_thread
 
 from gateway.http.messages import (
     AllowAddress,
-    ClientError,
+    BadReply,
     ConnectFailed,
     NoReply,
     Reply,
@@ -29,7 +27,7 @@ from gateway.http.messages import (
     Terms,
     connections_allowed,
 )
-from gateway.http.reply import ReplyReader
+from gateway.http.reply import IncomingReply
 from gateway.http.transport import NEVER, Connection, DeadlinePassed, Sweep, client_tls, dial
 
 _TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
@@ -37,7 +35,6 @@ _VISIBLE = re.compile(r"[!-~]+")
 _OURS = frozenset("connection content-length expect host keep-alive te trailer transfer-encoding upgrade".split())
 _LEAST_POOL, _MOST_POOL = 64, 1_024
 _WITH_BODY = ("POST", "PUT", "PATCH")
-_DECODE_HERE_BYTES = 65_536  # longer bodies are decoded in a thread
 
 
 class _Origin(NamedTuple):
@@ -91,7 +88,7 @@ class Client:
 
     async def stream(
         self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes, terms: Terms
-    ) -> "IncomingReply":
+    ) -> IncomingReply:
         """Send one request and return its reply as soon as the first bytes are there. The caller closes it.
 
         Raises:
@@ -121,7 +118,7 @@ class Client:
 
     async def _exchange(
         self, connection: Connection, idle: list[Connection], method: str, raw: bytes, terms: Terms, end_seconds: float
-    ) -> "IncomingReply | None":
+    ) -> IncomingReply | None:
         """Send a request and return the beginning of the reply; None if the connection ended before its first byte."""
         data = b""
         try:
@@ -132,35 +129,36 @@ class Client:
                 connection.abort()
         if not data:
             return None
-        reader = ReplyReader(method, terms.max_reply_bytes)
-        keep = partial(self._keep, connection, idle)
-        return IncomingReply(connection, reader, data, terms.idle_seconds, end_seconds, keep)
 
-    def _keep(self, connection: Connection, idle: list[Connection]) -> None:
-        if len(idle) >= self._pool_size:
-            idle[:] = [one for one in idle if not one.is_gone]
+        async def more() -> bytes:
+            more = await _read(connection, min(connection.arrived_seconds + terms.idle_seconds, end_seconds))
+            if not more and not connection.has_ended_cleanly:
+                raise BadReply("the reply ended by a reset")
+            return more
+
+        release = partial(self._release, connection, idle)
+        return IncomingReply(method, terms.max_reply_bytes, data, more=more, release=release)
+
+    def _release(self, connection: Connection, idle: list[Connection], is_reusable: bool) -> None:
+        """Keep the connection if it can take another request and there is room, else close it."""
+        if is_reusable and connection.is_quiet():
             if len(idle) >= self._pool_size:
-                connection.abort()
+                idle[:] = [one for one in idle if not one.is_gone]
+            if len(idle) < self._pool_size:
+                connection.deadline_seconds = connection.arrived_seconds + self._idle_seconds
+                idle.append(connection)
                 return
-        connection.deadline_seconds = connection.arrived_seconds + self._idle_seconds
-        idle.append(connection)
-
-    async def _make_room(self) -> None:
-        """Close an idle connection, to whatever origin, where there are as many as this process can hold."""
-        if len(self._sweep.connections) + self._connecting <= self._most_connections:
-            return
-        for idle in self._idle.values():
-            while idle:
-                connection = idle.pop(0)
-                if not connection.is_gone:
-                    connection.abort()
-                    await anyio.lowlevel.checkpoint()  # its descriptor is free after this turn of the loop
-                    return
+        connection.abort()
 
     async def _open(self, origin: _Origin, terms: Terms) -> Connection:
+        """Connect. Where there are as many connections as this process can hold, an idle one to whomever is closed."""
         self._connecting += 1
         try:
-            await self._make_room()
+            if len(self._sweep.connections) + self._connecting > self._most_connections:
+                idle = next((one for idle in self._idle.values() for one in idle if not one.is_gone), None)
+                if idle is not None:
+                    idle.abort()
+                    await anyio.lowlevel.checkpoint()  # its descriptor is free after this turn of the loop
             return await self._connect(origin, terms)
         finally:
             self._connecting -= 1
@@ -172,7 +170,7 @@ class Client:
         reason, cause = "the upstream did not accept a connection in time", None
         with anyio.move_on_after(wait_seconds):
             addresses = await _resolve(origin)
-            if allow_address is not None and not all(allow_address(_unmapped(address)) for address in addresses):
+            if allow_address is not None and not all(map(allow_address, addresses)):
                 raise ConnectFailed("the address of the upstream is not allowed")
             for index, address in enumerate(addresses):
                 share_seconds = (end_seconds - anyio.current_time()) / (len(addresses) - index)
@@ -199,70 +197,6 @@ def _take_idle(idle: list[Connection]) -> Connection | None:
     return None
 
 
-@dataclass(eq=False, repr=False)
-class IncomingReply:
-    """A reply whose body is read while it comes. Whoever has it closes it: only then its connection is free.
-
-    data: its first bytes. keep: takes the connection back after a clean and complete reply.
-    """
-
-    connection: Connection
-    reader: ReplyReader
-    data: bytes
-    idle_seconds: float
-    end_seconds: float
-    keep: Callable[[], None]
-    _is_closed: bool = field(default=False, init=False)
-
-    async def head(self) -> Reply:
-        """Return status and headers, with an empty body. Raises as `read`."""
-        while self.reader.head is None:
-            await self._more()
-        return self.reader.head
-
-    async def read(self) -> bytes:
-        """Return the next bytes of the body as they are sent, its content coding not undone; b"" at its end.
-
-        Raises:
-            ReplyTimeout, BadReply, ReplyTooLarge: see there.
-        """
-        while not (piece := self.reader.take()) and not self.reader.is_finished:
-            await self._more()
-        return piece
-
-    async def whole(self) -> Reply:
-        """Return the complete reply, its content coding undone. Raises as `read`."""
-        reader = self.reader
-        while not reader.is_finished:
-            await self._more()
-        if reader.encoded_bytes <= _DECODE_HERE_BYTES:
-            return reader.reply()
-        decoded = await anyio.to_thread.run_sync(_decoded, reader)
-        if isinstance(decoded, Reply):
-            return decoded
-        raise type(decoded)(decoded.reason)  # the idle thread still holds the first one
-
-    def close(self) -> None:
-        """Keep the connection if it can take another request, else close it."""
-        if self._is_closed:
-            return
-        self._is_closed = True
-        if self.reader.is_reusable and self.connection.is_quiet():
-            self.keep()
-        else:
-            self.connection.abort()
-
-    async def _more(self) -> None:
-        data, self.data = self.data, b""
-        if not data:
-            silent_seconds = self.connection.arrived_seconds + self.idle_seconds
-            data = await _read(self.connection, min(self.end_seconds, silent_seconds))
-        if data:
-            self.reader.feed(data)
-        else:
-            self.reader.end(is_orderly=self.connection.has_ended_cleanly)
-
-
 async def _read(connection: Connection, deadline_seconds: float) -> bytes:
     """Wait for bytes. The connection has a deadline only meanwhile, since its reader may have a slow reader."""
     connection.deadline_seconds = deadline_seconds
@@ -274,47 +208,32 @@ async def _read(connection: Connection, deadline_seconds: float) -> bytes:
     return data
 
 
-def _decoded(reader: ReplyReader) -> Reply | ClientError:
-    """Undo the content coding in a thread.
-
-    An error is returned without the thread's traceback: its frames would keep the decoded bytes of a compression bomb
-    until the next garbage collection.
-    """
-    try:
-        return reader.reply()
-    except ClientError as error:
-        error.__traceback__ = None
-        error.__cause__ = error.__context__ = None
-        return error
-
-
 async def resolve(url: str) -> tuple[str, ...]:
     """Return the addresses of a URL's host as `Client.request` would find them, an IPv4-mapped one as IPv4.
 
     Raises:
         ConnectFailed: the name cannot be resolved. ValueError: the URL is malformed.
     """
-    return tuple(_unmapped(address) for address in await _resolve(_parse_url(url)[0]))
+    return tuple(await _resolve(_parse_url(url)[0]))
 
 
 async def _resolve(origin: _Origin) -> list[str]:
-    """Return the addresses of the origin's host, in the system's order."""
+    """Return the addresses of the origin's host, in the system's order, an IPv4-mapped one as IPv4."""
     try:
-        return [str(ip_address(origin.host))]
+        return [_unmapped(origin.host)]
     except ValueError:
         pass
     try:
         found = await anyio.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise ConnectFailed("the name of the upstream cannot be resolved") from error
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+    return list(dict.fromkeys(_unmapped(str(address[0])) for *_, address in found))
 
 
 def _unmapped(address: str) -> str:
     """Return an IPv4-mapped IPv6 address as IPv4, so that no policy is passed by its spelling."""
     parsed = ip_address(address)
-    mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
-    return address if mapped is None else str(mapped)
+    return str((parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None) or parsed)
 
 
 @lru_cache(64)

@@ -1,101 +1,125 @@
-"""Read one reply of an upstream: a guard over the lines of its head, and then h11. Pure.
+"""Read one reply of an upstream: a guard over the lines of its head, and then h11. Knows no connection.
 
 A reply about whose length two readers could disagree, or that ends early, is no reply: BadReply.
 """
 
 import re
-import sys
 import zlib
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
+import anyio.to_thread
 import h11
 
-from gateway.http.body import BodyReader, ChunkError
+from gateway.http.body import UNTIL_END, BodyReader, ChunkError
 from gateway.http.head import check_lines
-from gateway.http.messages import BadReply, HttpError, Reply, ReplyTooLarge
+from gateway.http.messages import BadReply, ClientError, HttpError, Reply, ReplyTooLarge
 
 _HEAD_BYTES = 65_536
 _HEADER_COUNT = 200
 _CHUNK_LINE_BYTES = 1_024
 _INTERIM_REPLIES = 16
 _GZIP_MEMBERS = 16
+_DECODE_HERE_BYTES = 65_536  # longer bodies are decoded in a thread
+_ENDED_EARLY = "the reply ended early"
 _OVER_LIMIT = "the reply is over the limit"
 _SINGLE = frozenset({b"content-length", b"transfer-encoding", b"content-encoding"})
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [\t -~\x80-\xff]*)?")
 
 
-class ReplyReader:
-    """Reads the reply to one request, which arrives in pieces.
+class IncomingReply:
+    """The reply to one request, read while it comes. Whoever has it closes it: only then its connection is free.
 
-    head: status and headers with an empty body, once they have come. is_finished: the reply is complete. is_reusable:
-    the connection can take another request.
+    data: its first bytes. more: waits for the next; b"" when the upstream has ended the connection in order. release:
+    is told once whether the connection can take another request.
     """
 
-    def __init__(self, method: str, max_reply_bytes: int) -> None:
-        self.head: Reply | None = None
-        self.is_finished = False
-        self.is_reusable = False
+    def __init__(
+        self,
+        method: str,
+        max_reply_bytes: int,
+        data: bytes,
+        *,
+        more: Callable[[], Awaitable[bytes]],
+        release: Callable[[bool], object],
+    ) -> None:
         self._method = method
         self._max_reply_bytes = max_reply_bytes
-        self._unread = b""
+        self._data = data
+        self._more = more
+        self._release: Callable[[bool], object] | None = release
+        self._head: Reply | None = None
+        self._body: BodyReader
         self._interim_count = 0
-        self._body: BodyReader | None = None  # once the head was read
-        self._ends_with_connection = False
-        self._is_last = False
+        self._body_bytes: int | None = UNTIL_END
         self._content_coding = ""
-        self._pieces: list[bytes] = []
+        self._is_last = False
         self._size_bytes = 0
 
-    def feed(self, data: bytes) -> None:
-        """Take the next bytes of the connection; not after `is_finished`.
-
-        Raises:
-            BadReply: malformed. ReplyTooLarge: over `max_reply_bytes` already.
-        """
-        while self.head is None:
-            data = self._unread + data
-            end = data.find(b"\r\n\r\n")
+    async def head(self) -> Reply:
+        """Return status and headers, with an empty body. Raises as `read`."""
+        while self._head is None:
+            end = self._data.find(b"\r\n\r\n")
             if end < 0 or end > _HEAD_BYTES:
-                if len(data) > _HEAD_BYTES or not data.startswith(b"HTTP/1."[: len(data)]):
+                if len(self._data) > _HEAD_BYTES or not self._data.startswith(b"HTTP/1."[: len(self._data)]):
                     raise BadReply("the head of the reply is malformed or too large")
-                self._unread = data
-                return
+                more = await self._more()
+                if not more:
+                    raise BadReply(_ENDED_EARLY)
+                self._data += more
+                continue
             try:
-                self._read_head(data[:end])
+                self._read_head(self._data[:end])
             except (HttpError, h11.RemoteProtocolError) as error:
                 raise BadReply("the head of the reply is malformed") from error
-            data, self._unread = data[end + 4 :], b""
-        self._take_body(data)
+            self._data = self._data[end + 4 :]
+        return self._head
 
-    def end(self, *, is_orderly: bool) -> None:
-        """Take note that the upstream has ended the connection, in order or by a reset.
-
-        Raises:
-            BadReply: the reply was not complete.
-        """
-        if not is_orderly or not self._ends_with_connection:
-            raise BadReply("the reply ended early")
-        self.is_finished = True
-
-    def take(self) -> bytes:
-        """Return the bytes of the body that came since the last call, still coded. `reply` then lacks them."""
-        taken = b"".join(self._pieces)
-        self._pieces.clear()
-        return taken
-
-    def reply(self) -> Reply:
-        """Return the reply, its content coding undone. Takes time in proportion to the body.
+    async def read(self) -> bytes:
+        """Return the next bytes of the body as they are sent, its content coding not undone; b"" at its end.
 
         Raises:
-            BadReply: the coding is unknown or the body is not coded so. ReplyTooLarge: decoded it is over the limit.
+            ReplyTimeout, ReplyTooLarge: see there. BadReply: malformed, or ended early.
         """
-        assert self.head is not None
-        body = _decode(b"".join(self._pieces), self._content_coding, self._max_reply_bytes)
-        return Reply(self.head.status, self.head.headers, body)
+        await self.head()
+        piece = b""
+        while not piece and not self._body.is_finished:
+            data, self._data = self._data or await self._more(), b""
+            if not data:
+                if self._body_bytes != UNTIL_END:
+                    raise BadReply(_ENDED_EARLY)
+                return b""
+            try:
+                piece = self._body.feed(data)
+            except ChunkError as error:
+                raise BadReply(str(error)) from error
+            self._size_bytes += len(piece)
+            if self._size_bytes > self._max_reply_bytes:
+                raise ReplyTooLarge(_OVER_LIMIT)
+        return piece
 
-    @property
-    def encoded_bytes(self) -> int:
-        """How many bytes `reply` has to decode."""
-        return self._size_bytes if self._content_coding else 0
+    async def whole(self) -> Reply:
+        """Return the complete reply, its content coding undone. Raises as `read`."""
+        head, pieces = await self.head(), []
+        while piece := await self.read():
+            pieces.append(piece)
+        coded = (b"".join(pieces), self._content_coding, self._max_reply_bytes)
+        if self._content_coding and self._size_bytes > _DECODE_HERE_BYTES:
+            body = await anyio.to_thread.run_sync(_decode_or_error, *coded)
+            if isinstance(body, ClientError):
+                raise type(body)(body.reason)  # the idle thread still holds the first one
+        else:
+            body = _decode(*coded)
+        return replace(head, body=body)
+
+    def close(self) -> None:
+        """Let the connection be used again if it can be, else closed."""
+        if self._release is None:
+            return
+        release, self._release = self._release, None
+        is_read = self._head is not None and self._body.is_finished
+        # Bytes that nobody asked for: what follows on this connection cannot be trusted.
+        release(is_read and not self._is_last and not self._data and not self._body.rest)
 
     def _read_head(self, raw: bytes) -> None:
         """Guard the lines of `raw`, let h11 parse them and, if it is no 1xx, decide where the body ends.
@@ -125,35 +149,21 @@ class ReplyReader:
             if status == 101 or self._interim_count > _INTERIM_REPLIES:
                 raise BadReply("the upstream switched protocols or sent too many interim replies")
             return
-        has_body = self._method != "HEAD" and status not in (204, 304)
-        if has_body:
+        if self._method == "HEAD" or status in (204, 304):
+            self._body_bytes = 0
+        else:
             self._content_coding = singles.get(b"content-encoding", b"").decode("latin-1").lower()
-        body_bytes = int(length or 0) if has_body else 0
-        if body_bytes > self._max_reply_bytes:
-            raise ReplyTooLarge(_OVER_LIMIT)
-        self._ends_with_connection = has_body and coding is None and length is None
-        is_chunked = has_body and coding is not None
-        most_bytes = sys.maxsize if self._ends_with_connection else body_bytes
-        self._body = BodyReader(
-            None if is_chunked else most_bytes, line_bytes=_CHUNK_LINE_BYTES, trailer_bytes=_HEAD_BYTES
-        )
+            if coding is not None:
+                self._body_bytes = None
+            elif length is not None:
+                self._body_bytes = int(length)
+                if self._body_bytes > self._max_reply_bytes:
+                    raise ReplyTooLarge(_OVER_LIMIT)
+        self._body = BodyReader(self._body_bytes, line_bytes=_CHUNK_LINE_BYTES, trailer_bytes=_HEAD_BYTES)
         headers = tuple((name.decode("ascii"), value.decode("latin-1")) for name, value in event.headers)
         options = [word.strip() for name, value in headers if name == "connection" for word in value.lower().split(",")]
         self._is_last = is_http10 or "close" in options
-        self.head = Reply(status, headers, b"")
-
-    def _take_body(self, data: bytes) -> None:
-        assert self._body is not None
-        try:
-            self._pieces.append(self._body.feed(data))
-        except ChunkError as error:
-            raise BadReply(str(error)) from error
-        self._size_bytes += len(self._pieces[-1])
-        if self._size_bytes > self._max_reply_bytes:
-            raise ReplyTooLarge(_OVER_LIMIT)
-        self.is_finished = self._body.is_finished
-        # Bytes that nobody asked for: what follows on this connection cannot be trusted.
-        self.is_reusable = self.is_finished and not self._is_last and not self._body.rest
+        self._head = Reply(status, headers, b"")
 
 
 def _decode(body: bytes, coding: str, max_bytes: int) -> bytes:
@@ -190,3 +200,17 @@ def _decode(body: bytes, coding: str, max_bytes: int) -> bytes:
         if window != 31:
             break
     raise BadReply("bytes follow the end of the reply's content coding")
+
+
+def _decode_or_error(body: bytes, coding: str, max_bytes: int) -> bytes | ClientError:
+    """Undo a content coding in a thread.
+
+    An error is returned without the thread's traceback: its frames would keep the decoded bytes of a compression bomb
+    until the next garbage collection.
+    """
+    try:
+        return _decode(body, coding, max_bytes)
+    except ClientError as error:
+        error.__traceback__ = None
+        error.__cause__ = error.__context__ = None
+        return error

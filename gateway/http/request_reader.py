@@ -14,9 +14,14 @@ from gateway.http.transport import NEVER, Connection, DeadlinePassed, Sweep
 RETRY = (("retry-after", "1"),)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class ServerState:
     """What all connections of one server share.
+
+    handle: answers a request; what it raises is answered 500. check: is given the head of a request with a large body
+    before that is read, and returns the answer that refuses it, or None; without it every body is read. refuse:
+    renders every refusal of the protocol, so that there is one error shape. body_limit: method and path to the bytes a
+    body may have. allowed_hosts: host names (lower case, with a port or without) that are answered; None for all.
 
     is_stopping: answers end their connection. held_bytes: bodies that are arriving or being handled. endless: functions
     that each end a stream which would last as long as its peer. sweep: given when the server begins to serve.
@@ -25,25 +30,19 @@ class ServerState:
     handle: Callable[[Request], Awaitable[Response]]
     refuse: Callable[[HttpError], Response]
     body_limit: Callable[[str, str], int]
-    check: Callable[[Request], Awaitable[Response | None]] | None
-    limits: Limits
-    allowed_hosts: frozenset[str] | None
+    check: Callable[[Request], Awaitable[Response | None]] | None = None
+    limits: Limits = field(default_factory=Limits)
+    allowed_hosts: frozenset[str] | None = None
     sweep: Sweep = field(init=False)
-    is_stopping: bool = False
-    held_bytes: int = 0
-    endless: set[Callable[[], None]] = field(default_factory=set)
+    is_stopping: bool = field(default=False, init=False)
+    held_bytes: int = field(default=0, init=False)
+    endless: set[Callable[[], None]] = field(default_factory=set, init=False)
 
     def idle_seconds(self, *, is_first: bool) -> float:
         """Return how long the server waits for the next request of a connection, or its first."""
         if self.is_stopping:
             return self.limits.drain_idle_seconds
         return self.limits.head_seconds if is_first else self.limits.idle_seconds
-
-    def stop(self) -> None:
-        """Make every answer the last of its connection, and end the streams that have no end."""
-        self.is_stopping = True
-        for end in tuple(self.endless):
-            end()
 
 
 class HeadRefused(Exception):
@@ -126,24 +125,24 @@ class RequestReader:
             HttpError: it is malformed, too long or too late. HeadRefused: the check of the head refuses the request.
         """
         state, limits = self._state, self._state.limits
-        limit_bytes = state.body_limit(head.method, head.path)
-        pieces, size_bytes = [b""], head.body_bytes or 0
-        if size_bytes > limit_bytes:
+        limit_bytes, declared_bytes = state.body_limit(head.method, head.path), head.body_bytes or 0
+        if declared_bytes > limit_bytes:
             raise BodyTooLong(limit_bytes)
-        is_checked = size_bytes > limits.unchecked_bytes
+        is_checked = declared_bytes > limits.unchecked_bytes
         if is_checked:
             await self._check(head)
         if head.expects_continue and not self._unread:
             self._connection.write(CONTINUE)
         self._connection.deadline_seconds = state.sweep.now_seconds() + limits.body_seconds
         reader = BodyReader(head.body_bytes, line_bytes=limits.chunk_line_bytes, trailer_bytes=limits.trailer_bytes)
-        data, self._unread = self._unread, b""
+        data, pieces, size_bytes = self._unread, [b""], 0
         while True:
             try:
-                pieces.append(reader.feed(data))
+                piece = reader.feed(data)
             except ChunkError as error:
                 raise HttpError(400, "invalid_request", "The chunked body is malformed.") from error
-            size_bytes += len(pieces[-1]) if head.body_bytes is None else 0
+            pieces.append(piece)
+            size_bytes += len(piece)
             if size_bytes > limit_bytes:
                 raise BodyTooLong(limit_bytes)
             if reader.is_finished:

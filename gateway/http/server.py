@@ -4,14 +4,15 @@ import contextlib
 import re
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup
 
 from gateway.http.accept import Acceptor, Shares
-from gateway.http.messages import HttpError, Limits, Request, Response
+from gateway.http.messages import HttpError
 from gateway.http.request_reader import ServerState
 from gateway.http.session import Session
 from gateway.http.transport import Connection, DeadlinePassed, Sweep, open_accepted
@@ -20,33 +21,18 @@ _ROOM_SECONDS = 0.1
 _REQUEST = re.compile(rb"[A-Z]{3,16} ")  # what begins like one, which nothing of TLS does
 
 
-class Server:
+@dataclass(eq=False, repr=False, kw_only=True)
+class Server(ServerState):
     """An HTTP/1.1 server over sockets that listen already.
 
-    handle: answers a request; what it raises is answered 500. check: is given the head of a request with a large body
-    before that is read, and returns the answer that refuses it, or None; without it every body is read. refuse:
-    renders every refusal of the protocol, so that there is one error shape. body_limit: method and path to the bytes a
-    body may have. allowed_hosts: host names (lower case, with a port or without) that are answered; None for all.
     shares, index: the connection counts of all processes that accept from the same sockets, and which of them this is.
     """
 
-    def __init__(
-        self,
-        *,
-        handle: Callable[[Request], Awaitable[Response]],
-        refuse: Callable[[HttpError], Response],
-        body_limit: Callable[[str, str], int],
-        check: Callable[[Request], Awaitable[Response | None]] | None = None,
-        limits: Limits | None = None,
-        tls: ssl.SSLContext | None = None,
-        allowed_hosts: frozenset[str] | None = None,
-        shares: Shares | None = None,
-        index: int = 0,
-    ) -> None:
-        self._state = ServerState(handle, refuse, body_limit, check, limits or Limits(), allowed_hosts)
-        self._tls = tls
-        self._shares = shares
-        self._index = index
+    tls: ssl.SSLContext | None = None
+    shares: Shares | None = None
+    index: int = 0
+
+    def __post_init__(self) -> None:
         self._stopping = anyio.Event()
         self._tasks: TaskGroup  # of `serve`, one task for each connection
         self._count = 0
@@ -64,22 +50,24 @@ class Server:
         first; requests under way get `drain_seconds`; idle connections get `drain_idle_seconds`, in case a request is
         on its way. What is left is cancelled.
         """
-        state, shares, index = self._state, self._shares, self._index
-        state.sweep = sweep = Sweep(state.limits.sweep_seconds)
+        shares = self.shares
+        self.sweep = sweep = Sweep(self.limits.sweep_seconds)
         try:
             async with anyio.create_task_group() as self._tasks:
                 acceptor = Acceptor(
                     listeners,
                     sweep,
                     take=self._take,
-                    is_ahead=None if shares is None else partial(shares.is_ahead, index),
+                    is_ahead=None if shares is None else partial(shares.is_ahead, self.index),
                 )
                 self._note_count(0)
                 acceptor.resume()
                 started()
                 try:
                     await self._stopping.wait()
-                    state.stop()
+                    self.is_stopping = True
+                    for end in tuple(self.endless):
+                        end()
                 finally:
                     acceptor.close()
                 await self._drain()
@@ -92,22 +80,22 @@ class Server:
 
     def _take(self, accepted: socket.socket, peer: str) -> bool:
         """Start a task for a new connection from the IP address `peer`; return whether there is room for another."""
-        limits = self._state.limits
+        limits = self.limits
         self._note_count(1)
         self._tasks.start_soon(self._run, accepted, peer, self._is_full())
         return self._open_count() < limits.connections + limits.connections // 8 + 8
 
     def _note_count(self, change: int) -> None:
         self._count += change
-        if self._shares is not None:
-            self._shares.note(self._index, self._count)
+        if self.shares is not None:
+            self.shares.note(self.index, self._count)
 
     def _open_count(self) -> int:
         # A closed connection may have bytes to send yet: it still takes a descriptor.
-        return max(self._count, len(self._state.sweep.connections))
+        return max(self._count, len(self.sweep.connections))
 
     def _is_full(self) -> bool:
-        return self._open_count() > self._state.limits.connections
+        return self._open_count() > self.limits.connections
 
     async def _is_still_full(self) -> bool:
         """Return whether there is no room, after connections that were left had a moment to end."""
@@ -121,9 +109,9 @@ class Server:
             if connection is None:
                 return
             refusal = None
-            if self._tls is not None and not connection.is_tls:
+            if self.tls is not None and not connection.is_tls:
                 refusal = HttpError(400, "invalid_request", "This port speaks HTTPS alone: ask with https://.")
-            await Session(connection, self._state, is_surplus=self._is_still_full if is_surplus else None).run(refusal)
+            await Session(connection, self, is_surplus=self._is_still_full if is_surplus else None).run(refusal)
         finally:
             self._note_count(-1)
             if self._count == 0:
@@ -131,16 +119,16 @@ class Server:
 
     async def _open(self, accepted: socket.socket, peer: str) -> Connection | None:
         """Return a connection that has something to say; None when it failed, or speaks neither TLS nor HTTP."""
-        state, seconds = self._state, self._state.limits.handshake_seconds
+        seconds = self.limits.handshake_seconds
         with anyio.CancelScope() as scope:
             self._opening.add(scope)
             try:
                 connection = await open_accepted(
-                    accepted, state.sweep, peer=peer, tls=self._tls, handshake_seconds=seconds
+                    accepted, self.sweep, peer=peer, tls=self.tls, handshake_seconds=seconds
                 )
-                if connection is None or self._tls is None or connection.is_tls:
+                if connection is None or self.tls is None or connection.is_tls:
                     return connection
-                connection.deadline_seconds = state.sweep.now_seconds() + seconds
+                connection.deadline_seconds = self.sweep.now_seconds() + seconds
                 with contextlib.suppress(DeadlinePassed):
                     if _REQUEST.match(await connection.read()):
                         return connection
@@ -151,14 +139,14 @@ class Server:
 
     async def _drain(self) -> None:
         """Wait until every connection has ended, as long as the limits allow; end the idle ones earlier."""
-        limits = self._state.limits
-        self._shares = None  # another process may use our index by now
+        limits = self.limits
+        self.shares = None  # another process may use our index by now
         with anyio.move_on_after(limits.drain_seconds):
             with anyio.move_on_after(limits.drain_idle_seconds):
                 await self._wait_empty()
             for scope in self._opening:
                 scope.cancel()
-            for connection in tuple(self._state.sweep.connections):
+            for connection in tuple(self.sweep.connections):
                 if connection.is_idle:
                     connection.close(limits.drain_idle_seconds)
             await self._wait_empty()
@@ -167,4 +155,4 @@ class Server:
         while self._count:
             self._gone = anyio.Event()
             await self._gone.wait()
-        await self._state.sweep.wait_empty()
+        await self.sweep.wait_empty()

@@ -13,7 +13,6 @@ import ssl
 import struct
 import time
 from collections.abc import Callable
-from typing import cast
 
 NEVER = float("inf")
 _READ_AHEAD_BYTES = 65_536
@@ -28,8 +27,16 @@ class DeadlinePassed(Exception):
     """What the peer sent did not come before the deadline of the connection."""
 
 
-class _Events(asyncio.BufferedProtocol):
-    """What asyncio calls, and the state of one connection that these calls change."""
+class Connection(asyncio.BufferedProtocol):
+    """One TCP or TLS connection, read by one task.
+
+    deadline_seconds: monotonic time after which a waiting `read` raises DeadlinePassed; a connection that nobody reads
+    is aborted. arrived_seconds: monotonic time at which the last bytes came. unread: bytes that came since the last
+    `read`. peer: IP address of the other end. is_full: the peer has to take bytes first; `flush` before you write more.
+    is_idle: set by the owner when it owes the peer nothing. has_ended: the peer has ended its side. has_ended_cleanly:
+    not by a reset and, with TLS, with close_notify. on_end: called when the peer has ended its side, and again when the
+    connection is lost. is_gone: nothing that is written from now on would arrive.
+    """
 
     def __init__(self, sweep: "Sweep", peer: str = "") -> None:
         self.arrived_seconds = 0.0
@@ -49,7 +56,7 @@ class _Events(asyncio.BufferedProtocol):
         self._transport = transport
         self.is_tls = transport.get_extra_info("ssl_object") is not None
         transport.set_write_buffer_limits(_FULL_BYTES, _EMPTIED_BYTES)
-        self._sweep.add(cast(Connection, self))
+        self._sweep.add(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._sweep.buffer  # asyncio calls `buffer_updated` before it reads anything else
@@ -76,7 +83,7 @@ class _Events(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_lost = self.has_ended = self.is_gone = True
         self.is_full = False
-        self._sweep.remove(cast(Connection, self))
+        self._sweep.remove(self)
         _wake(self._read_waiter)
         _wake(self._flushed)
         if self.on_end is not None:
@@ -96,18 +103,6 @@ class _Events(asyncio.BufferedProtocol):
             return True
         except ssl.SSLError:  # TLS waits for more: the TCP connection was cut
             return False
-
-
-class Connection(_Events):
-    """One TCP or TLS connection, read by one task.
-
-    deadline_seconds: monotonic time after which a waiting `read` raises DeadlinePassed; a connection that nobody reads
-    is aborted. arrived_seconds: monotonic time at which the last bytes came. unread: bytes that came since the last
-    `read`. peer: IP address of the other end. is_full: the peer has to take bytes first; `flush` before you write more.
-    is_idle: set by the owner when it owes the peer nothing. has_ended: the peer has ended its side. has_ended_cleanly:
-    not by a reset and, with TLS, with close_notify. on_end: called when the peer has ended its side, and again when the
-    connection is lost. is_gone: nothing that is written from now on would arrive.
-    """
 
     async def read(self) -> bytes:
         """Wait for bytes and return all that have arrived; b"" once the peer has sent its last.

@@ -212,7 +212,7 @@ class Upstream(Protocol):
     async def complete(self, prompt: Prompt, traceparent: str | None = None) -> Reply:
         """Send the prompt and return the completion, checked for its shape and not yet scanned.
 
-        traceparent: the caller's W3C trace context, continued when well formed.
+        traceparent: the caller's W3C trace context of version 00, well formed, to be continued.
 
         Raises:
             UpstreamUnavailable: unreachable, late, a 5xx, a 401 or 403, a redirect, or no completion.

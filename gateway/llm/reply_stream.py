@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Mapping
 
 from gateway.errors import InvalidJson
-from gateway.http.client import IncomingReply
 from gateway.http.messages import ClientError
 from gateway.http.messages import Reply as HttpReply
+from gateway.http.reply import IncomingReply
 from gateway.http.sse import EventReader, EventTooLong
 from gateway.llm.base import UpstreamFault
 from gateway.llm.faults import fault_of, passed_on, refusal_of
@@ -50,16 +50,13 @@ class HttpReplyStream:
                 if not 200 <= answer.status < 300:
                     clean, self.has_key = self._key.mask(answer.body, max_values=MAX_REPLY_VALUES)
                     raise refusal_of(HttpReply(answer.status, answer.headers, clean), has_key=self.has_key)
-                is_large = len(answer.body) > LARGE_REPLY_BYTES
-                self._first = await self._offload.run(self._read, answer.body) if is_large else self._read(answer.body)
-                self._is_done = True
+                self._waiting.extend((answer.body, _DONE))
             elif any(name == "content-encoding" and value != "identity" for name, value in head.headers):
                 raise _broken("its event stream is compressed, which was not asked for")
             self.headers = passed_on(head)
         except ClientError as error:
             raise fault_of(error) from error
-        if self._first is None:
-            self._first = await self.next()
+        self._first = await self.next()
         if self._first is None:
             raise _broken("its event stream is empty")
 
@@ -81,7 +78,7 @@ class HttpReplyStream:
         if self._is_done or (event := self._waiting.popleft()).strip() == _DONE:
             self._is_done = True
             return None
-        return self._read(event)
+        return await self._offload.run(self._read, event) if len(event) > LARGE_REPLY_BYTES else self._read(event)
 
     def _read(self, event: bytes) -> Mapping[str, object]:
         clean, has_key = self._key.mask(event, max_values=MAX_REPLY_VALUES)

@@ -1,13 +1,12 @@
 """The upstream behind an OpenAI base URL, over the pooled client. The one file to know `http/client`."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 import anyio
 
-from gateway.clock import Clock, Ids
+from gateway.clock import Ids
 from gateway.errors import InvalidJson, UpstreamUnavailable
 from gateway.http.client import Client, resolve
 from gateway.http.messages import ClientError
@@ -23,7 +22,6 @@ from gateway.offload import ThreadOffload
 from gateway.strict_json import read_json, write_json
 
 MAX_MODELS = 10_000
-MODELS_SECONDS = 60.0
 MODELS_REPLY_BYTES = 4 * 1024 * 1024
 MAX_STREAM_SECONDS = 3_600.0
 PAYMENT_REQUIRED = 402
@@ -32,14 +30,11 @@ RESOLVE_SECONDS = 3.0
 JSON_REPLY_BYTES = 1024 * 1024
 JSON_VALUES = 10_000
 
-# https://www.w3.org/TR/trace-context/#traceparent-header
-_TRACEPARENT = re.compile("00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})")
-
 
 class HttpUpstream:
     """One provider that speaks the dialect at `base_url` (``/v1`` included).
 
-    models: what to list; empty asks the provider, at most once a minute.
+    models: what to list; empty asks the provider.
     """
 
     def __init__(
@@ -49,7 +44,6 @@ class HttpUpstream:
         terms: Terms,
         *,
         base_url: str,
-        clock: Clock,
         ids: Ids,
         api_key: str | None = None,
         models: tuple[str, ...] = (),
@@ -58,13 +52,10 @@ class HttpUpstream:
         self._client = client
         self._dialect = dialect
         self._base_url = base_url.rstrip("/")
-        self._clock = clock
         self._ids = ids
         self._terms = terms
         self._list_terms = replace(terms, max_reply_bytes=MODELS_REPLY_BYTES)
         self._names = models
-        self._listed: tuple[Mapping[str, object], ...] = ()
-        self._listed_until_seconds = float("-inf")
         self._offload = ThreadOffload()
         self._key = OwnKey(api_key)
         self._headers = {"accept": "application/json", "accept-encoding": "gzip", "user-agent": user_agent}
@@ -103,15 +94,10 @@ class HttpUpstream:
 
     async def models(self) -> tuple[Mapping[str, object], ...]:
         """List the models, as `Upstream` says."""
-        if self._names:
-            return tuple(_model(name, 0, "upstream") for name in self._names)
-        if self._clock.monotonic_seconds() >= self._listed_until_seconds:
-            self._listed = await self.ask_models()
-            self._listed_until_seconds = self._clock.monotonic_seconds() + MODELS_SECONDS
-        return self._listed
+        return tuple(_model(name, 0, "upstream") for name in self._names) or await self.ask_models()
 
     async def ask_models(self) -> tuple[Mapping[str, object], ...]:
-        """Ask the provider for its models, even if it has just listed them.
+        """Ask the provider for its models, whatever is to be listed.
 
         Raises:
             UpstreamUnavailable: it did not list them.
@@ -143,12 +129,12 @@ class HttpUpstream:
         return HttpReply(answer.status, answer.headers, clean), has_key
 
     def _trace(self, traceparent: str | None) -> tuple[tuple[str, str], ...]:
-        found = _TRACEPARENT.fullmatch(traceparent) if traceparent else None
-        if found is None:
+        if traceparent is None:
             return ()
+        _, trace, _, flags = traceparent.split("-")
         # The low bit makes the span id other than zero, which the standard forbids.
         span = int.from_bytes(self._ids.random_bytes(8), "big") | 1
-        return (("traceparent", f"00-{found[1]}-{span:016x}-{found[2]}"),)
+        return (("traceparent", f"00-{trace}-{span:016x}-{flags}"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,19 +206,17 @@ def _read_models(value: object) -> tuple[Mapping[str, object], ...]:
     if not isinstance(listed, list):
         message = "The model gateway answered something that is no list of models."
         raise UpstreamFault(message, detail="its answer is no list of models")
-    found = []
-    for item in listed[:MAX_MODELS]:
-        name = item.get("id") if isinstance(item, dict) else None
-        if isinstance(name, str) and 0 < len(name) <= 256:
-            created, owner = item.get("created"), item.get("owned_by")
-            found.append(
-                _model(
-                    name,
-                    created if isinstance(created, int) else 0,
-                    owner if isinstance(owner, str) and len(owner) <= 256 else "upstream",
-                )
-            )
-    return tuple(found)
+    models = [one for one in listed[:MAX_MODELS] if isinstance(one, dict)]
+    found = [(one.get("id"), one.get("created"), one.get("owned_by")) for one in models]
+    return tuple(
+        _model(
+            name,
+            created if isinstance(created, int) else 0,
+            owner if isinstance(owner, str) and len(owner) <= 256 else "upstream",
+        )
+        for name, created, owner in found
+        if isinstance(name, str) and 0 < len(name) <= 256
+    )
 
 
 def _model(name: str, created: int, owner: str) -> Mapping[str, object]:

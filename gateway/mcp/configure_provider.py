@@ -12,6 +12,7 @@ from gateway.services.providers import ProviderTestResult
 
 _MOST_LISTED = 20  # a model reads the answer and pays by the word
 _SETTINGS = ("base_url", "api_key", "models", "allow_private")
+_OPERATIONS = {"list": "list", "add": "create", "remove": "remove", "test": "show"}  # of all others: change
 _Action = Literal["list", "add", "update", "remove", "test", "enable", "disable"]
 
 
@@ -43,26 +44,17 @@ async def _configure(call: ToolCall, command: ConfigureProvider) -> ToolOutput:
     test: ProviderTestResult | None = None
     if command.action != "list" and not command.name:
         raise InvalidRequest("name is missing: which provider?", param="name")
-    named = {"id": command.name}
     given = encode(command)
-    match command.action:
-        case "list":
-            providers = (await call.operate("providers.list", {})).items
-        case "add":
-            values = {name: given[name] for name in ("name", "type", *_SETTINGS)}
-            providers = (await call.operate("providers.create", values),)
-        case "update":
-            if all(given[name] is None for name in _SETTINGS):
-                raise InvalidRequest(f"Nothing to change: give one of {', '.join(_SETTINGS)}.", param="name")
-            values = {name: given[name] for name in _SETTINGS}
-            providers = (await call.operate("providers.change", named | values),)
-        case "enable" | "disable":
-            providers = (await call.operate("providers.change", named | {"enabled": command.action == "enable"}),)
-        case "remove":
-            providers = (await call.operate("providers.remove", named),)
-        case "test":
-            test = await call.operate("providers.test", named)
-            providers = (await call.operate("providers.show", named),)
+    if command.action == "update" and all(given[name] is None for name in _SETTINGS):
+        raise InvalidRequest(f"Nothing to change: give one of {', '.join(_SETTINGS)}.", param="name")
+    values = {name: given[name] for name in ("type", *_SETTINGS)}
+    values["name" if command.action == "add" else "id"] = command.name
+    if command.action in ("enable", "disable"):
+        values["enabled"] = command.action == "enable"
+    if command.action == "test":
+        test = await call.operate("providers.test", values)
+    found = await call.operate(f"providers.{_OPERATIONS.get(command.action, 'change')}", values)
+    providers = found.items if command.action == "list" else (found,)
     heads = {"list": "Providers:", "add": "Added:", "remove": "Removed:", "test": "Tested:"}
     head = heads.get(command.action, "Changed:") if providers else "There is no provider; the built-in echo answers."
     lines = [head, *map(_line, providers), *(() if test is None else _test_lines(test))]

@@ -6,12 +6,11 @@ from enum import Enum
 from typing import Any, cast
 
 from gateway.app import Gateway
-from gateway.codecs import Now
 from gateway.domain.principals import Caller
 from gateway.errors import InvalidRequest
 from gateway.mcp.jsonrpc import RequestId
 from gateway.operations.every import INTERNAL_OPERATIONS
-from gateway.schema import JsonSchema, decode, json_schema
+from gateway.schema import JsonSchema, Now, decode, json_schema
 from gateway.strict_json import write_json
 
 _NAME_CHARS = 100

@@ -36,7 +36,8 @@ class About:
     build: the commit it was built from. archive_sha256: of the running file; None in a checkout, which has no
     components either.
     program: the words that start this program on its host, before a command. data_dir: absolute path or ``:memory:``.
-    mcp_url: where MCP is served over HTTP, None if it is off.
+    mcp_url: where MCP is served over HTTP, None if it is off. shield_mode: whether the policy of the settings blocks
+    or observes. origin: of the traffic, ``production`` or ``demo``.
     """
 
     version: str
@@ -52,6 +53,8 @@ class About:
     rules_digest: str
     uptime_seconds: float
     rbac_enabled: bool
+    shield_mode: str
+    origin: str
     checks: dict[str, str]
     components: tuple[Component, ...]
 
@@ -72,6 +75,8 @@ async def _about(gateway: Gateway, caller: Caller, command: None) -> About:
         rules_digest=gateway.shield.digest,
         uptime_seconds=max(0, gateway.clock.now_at() - gateway.started_at) / 1000,
         rbac_enabled=settings.rbac_enabled,
+        shield_mode=settings.shield_mode,
+        origin=gateway.store.traffic.origin,
         checks=await gateway.health.checks(),
         components=tuple(
             Component(part["name"], part["version"], part["purl"])

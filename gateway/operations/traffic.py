@@ -7,7 +7,7 @@ from gateway.guardrails.every import OPERATIONS as RECORDED_OPERATIONS
 from gateway.operations.operation import ById, choice, integer, request_id, text, time
 from gateway.operations.rows import Noun, paging
 from gateway.services.traffic import SummaryFilter, TrafficDetail, TrafficSummary
-from gateway.shield.detections import Verdict
+from gateway.shield.detections import CATEGORIES, Direction, Verdict
 from gateway.store.traffic import SORTS
 
 _ORIGIN = choice("origin", ORIGINS, "Production or demo rows; if left out, those that this gateway has.")
@@ -38,6 +38,8 @@ OPERATIONS = (
             _ORIGIN,
             request_id(),
             text("rule", "A rule that matched."),
+            choice("category", CATEGORIES, "The category of a rule that matched."),
+            choice("direction", Direction, "The direction of a text in which a rule matched."),
             text("search", "Found in any case in agent, key, model, provider, request id, rules or SHA-256."),
             _SINCE,
             _UNTIL,

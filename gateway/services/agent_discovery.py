@@ -19,7 +19,7 @@ from gateway.domain.agents import (
     fold_name,
 )
 from gateway.domain.alerts import MERGE_WITHIN_MS, AlertSource
-from gateway.domain.principals import Caller, Principal
+from gateway.domain.principals import Caller
 from gateway.errors import AccessDenied
 from gateway.services.alerts import ITSELF, Alerts
 from gateway.services.core import Service
@@ -113,11 +113,10 @@ class AgentDiscovery(Service):
         recorded = self._recorded.get(folded)
         if not folded or (recorded is not None and not _is_news(recorded, sighting)):
             return
-        principal, context = (None, None) if caller is None else (caller.principal, caller.context)
-        notify = partial(self._raise, tx, occurred_at=occurred_at, principal=principal, context=context)
+        notify = partial(self._raise, tx, occurred_at=occurred_at, caller=caller)
         record = self.store.agents.by_name(tx, folded)
         if record is None:
-            record = self._discovered(tx, sighting, folded, principal, notify)
+            record = self._discovered(tx, sighting, folded, caller, notify)
             if record is None:
                 return
         elif record.retired_at is not None and not sighting.blocked:
@@ -137,16 +136,16 @@ class AgentDiscovery(Service):
         tx: Transaction,
         sighting: Sighting,
         folded: str,
-        principal: Principal | None,
+        caller: Caller | None,
         notify: Callable[[_Raised, str, str], None],
     ) -> AgentRecord | None:
         """Insert and return an unknown agent, or None if there are too many."""
         at, agents = sighting.occurred_at, self.store.agents
-        if principal is not None and (prefix := principal.key_prefix):
+        if caller is not None and (prefix := caller.principal.key_prefix):
             since = at - MERGE_WITHIN_MS  # each unknown agent has raised an alert
             recent = self.store.alerts.count_of_key(tx, UNKNOWN, prefix, since=since, most=MAX_UNKNOWN)
             if recent >= MAX_UNKNOWN:
-                notify(_MANY_OF_KEY, principal.id, "")
+                notify(_MANY_OF_KEY, caller.principal.id, "")
                 return None
         if agents.count(tx) >= MAX_AGENTS:
             notify(_TOO_MANY, "", "")

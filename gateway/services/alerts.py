@@ -24,7 +24,7 @@ from gateway.domain.alerts import (
     fold,
     move,
 )
-from gateway.domain.principals import Caller, Principal, RequestContext
+from gateway.domain.principals import Caller
 from gateway.errors import Conflict, InvalidRequest
 from gateway.records import project
 from gateway.schema import check
@@ -91,8 +91,7 @@ class Alerts(Resource[Alert]):
             description=strongest.description,
             subject=subject((caller.context.agent or "")[:_AGENT_CHARS]),
             occurred_at=occurred_at,
-            context=caller.context,
-            principal=caller.principal,
+            caller=caller,
             evidence=(evidence,),
             origin=origin,
             key_subject=subject(""),
@@ -109,8 +108,7 @@ class Alerts(Resource[Alert]):
         description: str,
         subject: str,
         occurred_at: int,
-        context: RequestContext | None = None,
-        principal: Principal | None = None,
+        caller: Caller | None = None,
         evidence: Sequence[Mapping[str, object]] = (),
         origin: str | None = None,
         key_subject: str | None = None,
@@ -131,9 +129,9 @@ class Alerts(Resource[Alert]):
             fingerprint=fingerprint(source, rule, subject),
             first_seen_at=occurred_at,
             last_seen_at=occurred_at,
-            agent=context.agent[:_AGENT_CHARS] if context and context.agent else None,
-            key_prefix=principal.key_prefix if principal else None,
-            request_id=context.request_id if context else None,
+            agent=(caller.context.agent or "")[:_AGENT_CHARS] or None if caller else None,
+            key_prefix=caller.principal.key_prefix if caller else None,
+            request_id=caller.context.request_id if caller else None,
             origin=origin or source.value,
             evidence=tuple(evidence),
         )

@@ -7,7 +7,8 @@ four characters and its length. The same applies to a text that was not scanned 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from gateway.domain.policies import MASKING, MAX_CAPTURE_CHARS, Capture, CapturedText, ShieldPolicy, cut, with_places
+from gateway.clock import Clock
+from gateway.domain.policies import MASKING, MAX_CAPTURE_CHARS, Capture, KeptText, ShieldPolicy, cut, with_places
 from gateway.llm.base import Leaf
 from gateway.llm.joined import join
 from gateway.shield.detections import Direction, ScanResult, mask
@@ -20,21 +21,20 @@ Scan = Callable[[str, Direction, Policy], Awaitable[ScanResult]]
 class Captures:
     """Prepares texts for storage. scan: scans one text and records nothing."""
 
-    def __init__(self, scan: Scan) -> None:
+    def __init__(self, scan: Scan, clock: Clock) -> None:
         self._scan = scan
+        self._clock = clock
 
-    async def of_text(self, text: str, direction: Direction, policy: ShieldPolicy) -> CapturedText | None:
+    async def of_text(self, text: str, direction: Direction, policy: ShieldPolicy) -> KeptText | None:
         """Return what is kept of one text, or None. Raises ShieldUnavailable: it is unknown what to mask."""
         mode = policy.capture
         if mode is Capture.NONE:
             return None
         if mode is Capture.REDACTED:
             text = await self._masked(text, direction)
-        return cut(text, direction=direction, mode=mode, days=policy.capture_days)
+        return self._cut(text, direction, policy)
 
-    async def of_leaves(
-        self, leaves: Sequence[Leaf], direction: Direction, policy: ShieldPolicy
-    ) -> CapturedText | None:
+    async def of_leaves(self, leaves: Sequence[Leaf], direction: Direction, policy: ShieldPolicy) -> KeptText | None:
         """Return what is kept of the texts of a prompt or a reply, each with its place. Raises as `of_text`."""
         mode = policy.capture
         if mode is Capture.NONE:
@@ -45,7 +45,11 @@ class Captures:
         sent = {leaf.place for leaf in kept if not leaf.view}
         # Another reading of a text is shown only where the text itself is none, such as a file.
         shown = [(leaf.place, leaf.text) for leaf in kept if not leaf.view or leaf.place not in sent]
-        return cut(with_places(shown), direction=direction, mode=mode, days=policy.capture_days)
+        return self._cut(with_places(shown), direction, policy)
+
+    def _cut(self, text: str, direction: Direction, policy: ShieldPolicy) -> KeptText:
+        expires_at = self._clock.now_at() + policy.capture_days * 86_400_000
+        return cut(text, direction=direction, mode=policy.capture, expires_at=expires_at)
 
     async def _masked(self, text: str, direction: Direction) -> str:
         result = await self._scan(text, direction, MASKING)

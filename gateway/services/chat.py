@@ -25,7 +25,6 @@ from gateway.domain.traffic import TrafficRow
 from gateway.errors import AccessDenied, AuditUnavailable, BudgetExceeded, ContentPolicyViolation, GatewayError
 from gateway.llm.base import ChatRequest, Reply, UpstreamRefused
 from gateway.llm.openai import OpenAiDialect
-from gateway.metrics import Metrics
 from gateway.offload import ThreadOffload
 from gateway.services.access_guard import AccessGuard
 from gateway.services.agent_discovery import AgentDiscovery
@@ -82,7 +81,6 @@ class Chat(Service):
     detectors: None without any. syncs_always: whether a plain chat, too, is on the disk before it is answered.
     """
 
-    metrics: Metrics
     alerts: Alerts
     scanner: TextScanner
     dialect: OpenAiDialect
@@ -104,7 +102,7 @@ class Chat(Service):
             scanner=self.scanner,
             detectors=self.detectors,
             dialect=self.dialect,
-            captures=Captures(self.scanner.scan),
+            captures=Captures(self.scanner.scan, self.clock),
             offload=ThreadOffload(),
         )
         self._has_budgets = True
@@ -284,8 +282,7 @@ class Chat(Service):
             for text in captured:
                 self.store.captures.add(tx, row, text)
             if is_news:
-                seen = sighting(exchange, row)
-                self.agents.record_sighting(tx, seen, caller=exchange.caller)
+                self.agents.record_sighting(tx, sighting(exchange, row), exchange.caller)
 
         has_more = exchange.code or exchange.reservation or row.detections or captured or unpriced or is_news
         await self.audit.commit(work, is_plain=not has_more and not self.syncs_always)

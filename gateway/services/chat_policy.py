@@ -13,7 +13,7 @@ import anyio.lowlevel
 
 from gateway.domain.detectors import DETECTOR
 from gateway.domain.policies import (
-    CapturedText,
+    KeptText,
     OutboundAction,
     ShieldMode,
     ShieldPolicy,
@@ -55,7 +55,7 @@ class Scanned(Generic[Text]):
     result: ScanResult
     action: Action
     changed: Text | None = None
-    captured: CapturedText | None = None
+    captured: KeptText | None = None
 
 
 @dataclass(eq=False, repr=False)

@@ -266,9 +266,8 @@ def raise_alerts(alerts: Alerts, tx: Transaction, exchange: ChatExchange, row: T
     if not scans and not is_denied and not exchange.has_key:
         return
     context, denied_by = replace(exchange.caller.context, agent=exchange.agent()), exchange.denied_by
-    raise_event = partial(
-        alerts.raise_event, tx, occurred_at=row.occurred_at, context=context, principal=exchange.caller.principal
-    )
+    caller = Caller(exchange.caller.principal, context)
+    raise_event = partial(alerts.raise_event, tx, occurred_at=row.occurred_at, caller=caller)
     if exchange.has_key:
         raise_event(
             source=AlertSource.PROVIDER,
@@ -293,7 +292,7 @@ def raise_alerts(alerts: Alerts, tx: Transaction, exchange: ChatExchange, row: T
         alerts.raise_from_scan(
             tx,
             scan.result,
-            caller=Caller(exchange.caller.principal, context),
+            caller=caller,
             origin=f"chat.{direction}",
             occurred_at=row.occurred_at,
             direction=direction,

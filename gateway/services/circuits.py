@@ -10,7 +10,6 @@ from gateway.domain.alerts import AlertSource
 from gateway.domain.circuits import Circuit, ProviderStatus
 from gateway.domain.detectors import Detector
 from gateway.domain.providers import Provider
-from gateway.log import Log
 from gateway.services.alerts import Alerts
 from gateway.services.core import Service
 from gateway.shield.detections import Severity
@@ -27,7 +26,6 @@ class Circuits(Service):
     source: AlertSource = AlertSource.PROVIDER
 
     alerts: Alerts
-    log: Log
     _circuits: dict[tuple[str, int], Circuit] = field(default_factory=dict, init=False)
 
     def circuit(self, server: Server) -> Circuit:

@@ -4,17 +4,21 @@ from dataclasses import InitVar, dataclass, field
 from typing import dataclass_transform
 
 from gateway.clock import Clock, Ids
+from gateway.metrics import Metrics
 from gateway.services.audit import Audit
+from gateway.store.metric_board import MetricBoard
 from gateway.store.store import Store
 
 
 class Core:
-    """The database, the clock, the ids, and the audit log over them."""
+    """The database, the log, the clock, the ids, the metrics, and the audit log. board: for the sum of all metrics."""
 
-    def __init__(self, store: Store, clock: Clock, ids: Ids) -> None:
+    def __init__(self, store: Store, clock: Clock, ids: Ids, board: MetricBoard | None = None) -> None:
         self.store = store
+        self.log = store.log
         self.clock = clock
         self.ids = ids
+        self.metrics = Metrics(board=board)
         self.audit = Audit(store=store, clock=clock, ids=ids)
 
 
@@ -34,6 +38,8 @@ class Service:
 
     def __post_init__(self, core: Core) -> None:
         self.store = core.store
+        self.log = core.log
         self.clock = core.clock
         self.ids = core.ids
+        self.metrics = core.metrics
         self.audit = core.audit

@@ -54,7 +54,7 @@ async def copy_database(
     opened = partial(_opened, password_file=password_file, clock=clock, log=log)
     async with opened(source) as old, opened(target) as new:
         rows = await copy_rows(old, new, told)
-        report = await Audit(store=Store(new, None, clock), clock=clock, ids=ids).verify()
+        report = await Audit(store=Store(new, None, clock, log), clock=clock, ids=ids).verify()
     if not report.ok:
         raise SetupError(f"The rows are copied, but the audit chain in them is broken: {report.reason}.")
     return Copied(rows, report.events)

@@ -30,6 +30,7 @@ from gateway.domain.providers import Provider, ProviderType
 from gateway.domain.traffic import DEMO, TrafficRow
 from gateway.errors import Conflict
 from gateway.log import Log
+from gateway.records import project
 from gateway.services.agent_discovery import AgentDiscovery, Sighting
 from gateway.services.agents import Agents, WantedAgent
 from gateway.services.alerts import Alerts
@@ -43,7 +44,7 @@ from gateway.services.spending import Spending
 from gateway.services.traffic import SummaryFilter, Traffic, TrafficSummary
 from gateway.shield import Shield
 from gateway.shield.detections import Detection, Direction, ScanResult, Severity, Verdict
-from gateway.shield.scoring import MODEL_RULE, judge
+from gateway.shield.scoring import MODEL_RULE, MODEL_SAYS, judge
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
 from gateway.store.meta import ORIGIN
@@ -53,12 +54,13 @@ _HOUR_MS = 3_600_000
 _PERIOD_MS = _HOUR_MS // 6  # the requests of a period are written in one transaction
 _AGENTS = 40
 _POPULARITY = [(1 + number) ** -0.7 for number in range(_AGENTS)]
+_ATTACKER = 3.0  # how much traffic the attacker adds, in the unit of `_busy`: as much at night as by day
 _OUTAGE = "borealis"  # the provider that is down
 _GUESSES = 24
 _GUESSER = "198.51.100.7"
 _NOISE = {"pii": 5, "secret": 2, "injection": 2, "encoding": 1, "social_engineering": 1}
 _ATTACK = {"injection": 6, "jailbreak": 4, "extraction": 3, "tool_abuse": 2, "exfiltration": 2}
-_MODEL = Detection(MODEL_RULE, "Resembles known attacks", "injection", Severity.HIGH, "Its words are those of attacks.")
+_MODEL = Detection(MODEL_RULE, MODEL_SAYS[0], "injection", Severity.HIGH, MODEL_SAYS[1])
 _SCOPES = (Scope.CHAT_COMPLETIONS, Scope.SHIELD_SCAN)
 _PEOPLE = [Principal("user", f"usr_{name}", name, frozenset(_SCOPES), frozenset()) for name in ("dana", "kim", "noor")]
 _HANDLED = {
@@ -117,9 +119,6 @@ class _StoryTime(Clock, Ids):
         self.at = at
         self._rng = rng
 
-    def now_at(self) -> int:
-        return self.at
-
     def now_ns(self) -> int:
         return self.at * 1_000_000
 
@@ -146,18 +145,18 @@ class DemoData:
         self._seed = seed
         self._rng = random.Random(seed)  # noqa: S311  # a story, not a secret
         self._requests = requests
-        self._until_at = until_at
-        self._begin_at = until_at - DAY_MS
-        self._attack_at = until_at - 5 * _HOUR_MS
-        self._guesses_at = until_at - 3 * _HOUR_MS
+        self._begin_at, self._until_at = until_at - DAY_MS, until_at
+        attack_at, self._guesses_at = until_at - 5 * _HOUR_MS, until_at - 3 * _HOUR_MS
         # The busiest hour before the attack: nobody would notice an outage at night.
-        self._outage_at = max(range(until_at - 20 * _HOUR_MS, self._attack_at, _HOUR_MS), key=_busy)
+        outage_at = max(range(until_at - 20 * _HOUR_MS, attack_at, _HOUR_MS), key=_busy)
+        self._attack, self._outage = (range(at, at + _HOUR_MS // 2) for at in (attack_at, outage_at))
         self._time = time = _StoryTime(self._begin_at, self._rng)
         core = self._core = Core(store, time, time)
+        core.log = Log(io.StringIO(), time)  # what happens in the story does not happen to this program
         self._alerts = Alerts(core)
         self._traffic = Traffic(core)
         self._discovery = AgentDiscovery(core, alerts=self._alerts)
-        self._circuits = Circuits(core, alerts=self._alerts, log=Log(io.StringIO(), time))
+        self._circuits = Circuits(core, alerts=self._alerts)
         self._named: dict[str, Any] = json.loads(bundle.read("gateway/services/demo.json"))
         self._models = [_Model(**one | {"price": Price(**one["price"])}) for one in self._named["models"]]
         self._agents = [self._agent(number) for number in range(_AGENTS)]
@@ -168,18 +167,17 @@ class DemoData:
         """Write everything. Raises Conflict if the database already holds something."""
         await self._store.db.write(self._claim)
         await self._make_keys()
-        self._time.at = self._begin_at
         providers = await self._core.audit.commit_authority(self._caller(), self._make_providers)
         await self._register_agents()
         periods = range(self._begin_at, self._until_at, _PERIOD_MS)
-        weights = [_busy(at) + self._attacks(at) for at in periods]
+        weights = [_busy(at) + _ATTACKER * (at in self._attack) for at in periods]
         counts = Counter(self._rng.choices(periods, weights, k=self._requests))
         for begin_at in periods:
             self._time.at = begin_at
-            if begin_at == self._outage_at:
+            if begin_at == self._outage.start:
                 for _ in range(5):
                     self._circuits.failed(providers[_OUTAGE], "It does not answer.")
-            elif begin_at == self._outage_at + _HOUR_MS // 2:
+            elif begin_at == self._outage.stop:
                 self._circuits.succeeded(providers[_OUTAGE])
             await self._store.db.write(partial(self._write_period, begin_at, counts[begin_at]))
         self._time.at = self._until_at
@@ -189,10 +187,6 @@ class DemoData:
         await self._make_budgets(summary)
         await self._handle_alerts()
         return await self._store.db.read(partial(self._report, summary))
-
-    def _attacks(self, at: int) -> float:
-        """Return how much traffic the attacker adds, in the unit of `_busy`: as much at night as by day."""
-        return 3.0 if 0 <= at - self._attack_at < _HOUR_MS // 2 else 0.0
 
     def _claim(self, tx: Transaction) -> None:
         store = self._store
@@ -217,14 +211,12 @@ class DemoData:
         providers: dict[str, Provider] = {}
         for number, name in enumerate(dict.fromkeys(model.provider for model in self._models)):
             prices = {model.name: model.price for model in self._models if model.provider == name}
-            provider = providers[name] = Provider(
+            made = providers[name] = Provider(
                 id=self._time.new("prv"), name=name, type=ProviderType.ECHO, models=tuple(prices), prices=prices,
                 priority=10 * (number + 1), created_at=self._time.at, created_by=tx.caller.principal.name,
             )  # fmt: skip
-            self._store.providers.insert(tx, provider)
-            self._core.audit.append_change(
-                tx, "provider_created", tx.caller, "provider", provider.id, after={"name": name}
-            )
+            self._store.providers.insert(tx, made)
+            self._core.audit.append_change(tx, "provider_created", tx.caller, "provider", made.id, after={"name": name})
         return providers
 
     def _agent(self, number: int) -> _Agent:
@@ -256,12 +248,11 @@ class DemoData:
     def _write_request(self, tx: Transaction, at: int) -> None:
         rng, time = self._rng, self._time
         time.at = at
-        is_attack = rng.random() * (_busy(at) + self._attacks(at)) < self._attacks(at)
+        is_attack = at in self._attack and rng.random() * (_busy(at) + _ATTACKER) < _ATTACKER
         agent = self._agents[1] if is_attack else rng.choices(self._agents, _POPULARITY)[0]
         caller = self._caller(self._keys[agent.key], f"192.0.2.{10 + agent.key}", agent.name)
         is_chat = rng.random() < 0.85
-        is_reply = not is_chat and rng.random() < 0.3
-        direction = Direction.OUTBOUND if is_reply else Direction.INBOUND
+        direction = Direction.OUTBOUND if not is_chat and rng.random() < 0.3 else Direction.INBOUND
         chars, sha256 = int(rng.lognormvariate(6.2, 1.1)) + 20, f"{rng.getrandbits(256):064x}"
         result = self._result(is_attack, "messages[0].content" if is_chat else "text", chars, sha256)
         overhead_us = int(250 + chars * 0.35 + rng.expovariate(1 / 220))
@@ -284,10 +275,8 @@ class DemoData:
         )
         if is_chat:
             row = self._answered(row, agent.model)
-            sighting = Sighting(
-                name=agent.name, source=AgentSource.TRAFFIC, occurred_at=at, model=row.model, tools=agent.tools
-            )
-            self._discovery.record_sighting(tx, sighting, caller)
+            seen: dict[str, Any] = {"occurred_at": at, "model": row.model, "tools": agent.tools}
+            self._discovery.record_sighting(tx, Sighting(name=agent.name, source=AgentSource.TRAFFIC, **seen), caller)
         self._store.traffic.insert(tx, row)
         if result.verdict is not Verdict.ALLOW:
             origin = "chat.inbound" if is_chat else "shield.scan"
@@ -302,7 +291,7 @@ class DemoData:
         row = replace(row, model=model.name, provider=model.provider)
         if row.verdict == Verdict.BLOCK:
             return replace(row, status=400, action="blocked")
-        is_down = model.provider == _OUTAGE and 0 <= row.occurred_at - self._outage_at < _HOUR_MS // 2
+        is_down = model.provider == _OUTAGE and row.occurred_at in self._outage
         if is_down or rng.random() < 0.002:
             return replace(row, status=502, elapsed_us=row.overhead_us + int(rng.uniform(1e6, 5e6)))
         prompt_tokens, reply_tokens = row.text_chars // 4 + 12, int(rng.lognormvariate(4.6, 0.8)) + 1
@@ -335,16 +324,15 @@ class DemoData:
         )
 
     def _log_finding(self, tx: Transaction, row: TrafficRow, caller: Caller) -> None:
-        is_refused = row.action == "blocked"
-        if row.model is None:
-            action, source, kind = f"shield_scan_{row.verdict.lower()}", "shield", "text"
-        else:
-            action, source, kind = "chat_blocked" if is_refused else "chat_completed", "chat", "model"
-        outcome, reason = ("refused", "content_policy_violation") if is_refused else ("success", None)
-        details = {"verdict": row.verdict, "score": row.score, "detections": list(row.detections)}
+        is_chat, is_refused = row.model is not None, row.action == "blocked"
+        action = f"shield_scan_{row.verdict.lower()}"
+        if is_chat:
+            action = "chat_blocked" if is_refused else "chat_completed"
         self._core.audit.append_change(
-            tx, action, caller, kind, row.model, source=source, outcome=outcome, reason=reason, details=details
-        )
+            tx, action, caller, "model" if is_chat else "text", row.model, source="chat" if is_chat else "shield",
+            outcome="refused" if is_refused else "success", reason="content_policy_violation" if is_refused else None,
+            details={"verdict": row.verdict, "score": row.score, "detections": list(row.detections)},
+        )  # fmt: skip
 
     def _write_guesses(self, tx: Transaction) -> None:
         """Refuse a series of guessed API keys, and raise the alert of it."""
@@ -368,10 +356,9 @@ class DemoData:
             (first, first, BudgetUnit.USD, by_provider.get(first, 0), 1.1 * by_provider.get(first, 0) / MICRO),
             ("tokens of a day", None, BudgetUnit.TOKENS, tokens, 4 * tokens),
         ):
-            scope = BudgetScope.PROVIDER if provider else BudgetScope.GLOBAL
             new = WantedBudget(
-                name=name, scope=scope, scope_value=provider, unit=unit, limit=limit or 1, window=BudgetWindow.MONTH,
-                action=BudgetAction.WARN,
+                name=name, scope=BudgetScope.PROVIDER if provider else BudgetScope.GLOBAL, scope_value=provider,
+                unit=unit, limit=limit or 1, window=BudgetWindow.MONTH, action=BudgetAction.WARN,
             )  # fmt: skip
             made = await service.create(self._caller(), new)
             spend = partial(self._store.budgets.spend, budget=made.budget, begins_at=made.period.begins_at)
@@ -394,13 +381,12 @@ class DemoData:
 
     def _report(self, day: TrafficSummary, tx: Transaction) -> DemoReport:
         store = self._store
-        return DemoReport(
+        return project(
+            DemoReport,
+            day.totals,
             seed=self._seed,
             since_at=self._begin_at,
             until_at=self._until_at,
-            requests=day.totals.requests,
-            blocks=day.totals.blocks,
-            reviews=day.totals.reviews,
             agents=store.agents.count(tx),
             keys=len(self._keys),
             providers=len(store.providers.all(tx)),

@@ -21,7 +21,6 @@ from gateway.errors import GatewayError
 from gateway.llm.base import Leaf, LeafKind, UpstreamFault
 from gateway.llm.joined import digest_of
 from gateway.llm.upstream import JsonReader
-from gateway.metrics import Metrics
 from gateway.services.circuits import Circuits
 from gateway.services.core import Core, Service
 from gateway.services.health import HEALTHY
@@ -67,7 +66,6 @@ class DetectorCalls(Service):
     keys: ProviderKeys
     reader: JsonReader
     scanner: TextScanner
-    metrics: Metrics
     _known: dict[bytes, tuple[float, Judgement]] = field(default_factory=dict, init=False)
     _limiters: dict[str, anyio.CapacityLimiter] = field(default_factory=dict, init=False)
 

@@ -16,7 +16,6 @@ import anyio
 from gateway.domain.audit import AuditFilter
 from gateway.domain.event_outputs import MAX_WAITING, REOPENED, EventOutput, OutEvent, from_alert, from_audit, is_wanted
 from gateway.errors import GatewayError
-from gateway.metrics import Metrics
 from gateway.outputs.delivery import Delivery, DeliveryFailed
 from gateway.services.event_outputs import EventOutputs
 from gateway.services.leases import Leases
@@ -40,7 +39,6 @@ class EventSender:
 
     outputs: EventOutputs
     leases: Leases
-    metrics: Metrics
 
     async def has_outputs(self) -> bool:
         """Return whether an output is enabled; False if the store cannot be read."""
@@ -74,7 +72,7 @@ class EventSender:
 
     async def _serve(self, output: EventOutput, scope: anyio.CancelScope) -> None:
         with scope, suppress(LeaseLost):  # the next look ends the round
-            await _OutputSender(self.outputs, self.metrics, output).run()
+            await _OutputSender(self.outputs, output).run()
 
 
 @dataclass
@@ -85,7 +83,6 @@ class _OutputSender:
     """
 
     outputs: EventOutputs
-    metrics: Metrics
     output: EventOutput
     is_unstored: bool = False
 
@@ -188,7 +185,7 @@ class _OutputSender:
 
     def _count(self, outcome: str, events: int = 1) -> None:
         if events:
-            self.metrics.count("gateway_events_out_total", events, output=self.output.name, outcome=outcome)
+            self.outputs.metrics.count("gateway_events_out_total", events, output=self.output.name, outcome=outcome)
 
     def _update(self, **changes: Any) -> None:
         self.output = replace(self.output, **changes)

@@ -22,7 +22,6 @@ from gateway import settings
 from gateway.domain.principals import Caller
 from gateway.domain.providers import MAX_KEY_BYTES
 from gateway.errors import GatewayError, InvalidRequest, SetupError
-from gateway.log import Log
 from gateway.services.resource import R, Resource
 from gateway.store.authority import AuthorityTransaction
 from gateway.store.database import Transaction
@@ -159,7 +158,6 @@ class KeyedResource(Resource[R]):
 
     key_field: ClassVar[str] = "key_reference"
     key_param: ClassVar[str] = "api_key"
-    log: Log
 
     async def _commit_with_key(
         self, caller: Caller, work: Callable[[AuthorityTransaction], T], reference: str | None, key: str | None

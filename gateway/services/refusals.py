@@ -11,7 +11,7 @@ from math import inf
 from typing import Any, Literal
 
 from gateway.domain.alerts import AlertSource
-from gateway.domain.principals import Principal, RequestContext
+from gateway.domain.principals import Caller, Principal, RequestContext
 from gateway.errors import GatewayError, RateLimited
 from gateway.services.alerts import Alerts
 from gateway.services.core import Service
@@ -107,14 +107,16 @@ class Refusals(Service):
         if not self._is_first(kind, context.request_id if context else None):
             return error
         alert = _ALERTS.get(action if action == SIGN_IN_THROTTLED else error.code)
+        who = principal or stranger("key" if resource_type == "api_key" else "user", key_prefix)
         if alert is not None and context is not None:
-            self._raise_behind(alert, context.ip or "", principal, context)
+            ip = context.ip or ""
+            self._raise_behind(alert, ip, principal.id if principal else ip, Caller(who, context))
         event = self.audit.event(
             action,
             source="auth",
             outcome="refused",
             reason=error.code,
-            principal=principal or stranger("key" if resource_type == "api_key" else "user", key_prefix),
+            principal=who,
             request=context,
             resource_type=resource_type,
             resource_id=principal.id if principal else None,
@@ -165,18 +167,13 @@ class Refusals(Service):
                 counts[kind.ip] = counts.get(kind.ip, 0) + one.count
         for ip, count in counts.items():
             if count >= MANY_REFUSALS:
-                self._raise_behind(GUESSES, ip, refused=count)
+                self._raise_behind(GUESSES, ip, ip, refused=count)
 
     def _raise_behind(
-        self,
-        alert: Mapping[str, Any],
-        ip: str,
-        principal: Principal | None = None,
-        context: RequestContext | None = None,
-        **evidence: object,
+        self, alert: Mapping[str, Any], ip: str, subject: str, caller: Caller | None = None, **evidence: object
     ) -> None:
-        what = {**alert, "context": context, "principal": principal, "evidence": ({"ip": ip, **evidence},)}
-        what |= {"subject": principal.id if principal else ip, "occurred_at": self.clock.now_at()}
+        what = {**alert, "subject": subject, "caller": caller, "evidence": ({"ip": ip, **evidence},)}
+        what["occurred_at"] = self.clock.now_at()
         self.alerts.raise_behind(lambda tx: self.alerts.raise_event(tx, **what))
 
 

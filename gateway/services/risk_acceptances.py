@@ -148,7 +148,7 @@ class RiskAcceptances(Resource[RiskAcceptance]):
         """
         now_at = self.clock.now_at()
         if made.is_proposed:
-            proposed = self.store.risk_acceptances.proposed(tx, now_at=now_at)
+            proposed = self.store.risk_acceptances.active(tx, now_at=now_at, is_proposed=True)
             if any(_covers_same(one, made) for one in proposed):
                 raise Conflict("Nothing was changed: the same exception is proposed already.", param="exception")
             if len(proposed) >= MAX_PROPOSED:

@@ -20,7 +20,6 @@ from gateway.domain.providers import Provider, ProviderType
 from gateway.errors import GatewayError, NotFound, UpstreamUnavailable
 from gateway.llm.base import Prompt, Reply, ReplyStream, Upstream, UpstreamFault, UpstreamRefused
 from gateway.llm.echo import ECHO_MODEL
-from gateway.metrics import Metrics
 from gateway.services.circuits import Circuits
 from gateway.services.core import Service
 from gateway.services.health import HEALTHY
@@ -39,6 +38,8 @@ KEY_SECONDS = 10.0
 """How long a key is used before its file is read again."""
 LIST_SECONDS = 10.0
 LIST_AGAIN_SECONDS = 10.0
+"""After a provider did not list its models. A list is used for `LISTED_SECONDS`."""
+LISTED_SECONDS = 60.0
 # What another provider may do better: it wants to be paid, has no such model, took too long, or takes no more requests.
 _ANOTHER_MAY = (402, 404, 408, 429)
 _FAILING = (ProviderStatus.DEGRADED, ProviderStatus.OPEN)
@@ -66,7 +67,8 @@ class ProviderConnection:
         self._key: str | None = None
         self._upstream: Upstream | None = None
         self._read_again_seconds = float("-inf")
-        self._silent_until_seconds = float("-inf")
+        self._listed: tuple[Mapping[str, object], ...] | None = None
+        self._list_again_seconds = float("-inf")
 
     def upstream(self) -> Upstream:
         """Return the connection, with the key as it stands now.
@@ -84,6 +86,7 @@ class ProviderConnection:
             raise UpstreamFault(message, detail=reason[:1].lower() + reason[1:]) from error
         if self._upstream is None or key != self._key:
             self._upstream, self._key = self._connect(self.provider, key), key
+            self._list_again_seconds = now_seconds
         self._read_again_seconds = now_seconds + KEY_SECONDS
         return self._upstream
 
@@ -100,18 +103,20 @@ class ProviderConnection:
         }
         if len(names) == len(provider.models):
             return tuple(found.values())
-        if now_seconds() < self._silent_until_seconds:
+        upstream = self.upstream()
+        if now_seconds() >= self._list_again_seconds:
+            self._listed = None
+            try:
+                with anyio.move_on_after(LIST_SECONDS):
+                    self._listed = await upstream.models()
+            finally:
+                wait_seconds = LIST_AGAIN_SECONDS if self._listed is None else LISTED_SECONDS
+                self._list_again_seconds = now_seconds() + wait_seconds
+            if self._listed is None:
+                raise UpstreamUnavailable("The model gateway did not list its models in time.")
+        if self._listed is None:
             raise UpstreamUnavailable("The model gateway did not list its models.")
-        listed: tuple[Mapping[str, object], ...] | None = None
-        try:
-            with anyio.move_on_after(LIST_SECONDS):
-                listed = await self.upstream().models()
-        finally:
-            if listed is None:
-                self._silent_until_seconds = now_seconds() + LIST_AGAIN_SECONDS
-        if listed is None:
-            raise UpstreamUnavailable("The model gateway did not list its models in time.")
-        found |= {str(model["id"]): model for model in listed if provider.serves(str(model["id"]))}
+        found |= {str(model["id"]): model for model in self._listed if provider.serves(str(model["id"]))}
         return tuple(found.values())
 
 
@@ -125,7 +130,6 @@ class Routing(Service):
     keys: ProviderKeys
     connect: Connect
     upstream: Provider | None = None
-    metrics: Metrics = field(default_factory=Metrics)
     attempts_seconds: float = ATTEMPTS_SECONDS
     _providers: Sequence[Provider] | None = field(default=None, init=False)
     _connections: dict[tuple[str, int], ProviderConnection] = field(default_factory=dict, init=False)

@@ -18,7 +18,6 @@ from gateway.domain.principals import Caller
 from gateway.domain.traffic_sums import HOUR_MS
 from gateway.errors import Conflict, InvalidRequest, NotFound, SetupError
 from gateway.field_types import line
-from gateway.log import Log
 from gateway.schema import Bounds, check
 from gateway.services.core import Service
 from gateway.services.resource import check_version
@@ -87,7 +86,6 @@ class Rules(Service):
 
     base: Shield
     shield: Shield
-    log: Log
     _applied: Authority | None = field(default=None, init=False)
     _followed: Authority | None = field(default=None, init=False)
     _stored: tuple[LocalRule, ...] = field(default=(), init=False)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, cast
 
 import anyio
 
-from gateway.domain.policies import CapturedText, ShieldPolicy
+from gateway.domain.policies import KeptText, ShieldPolicy
 from gateway.domain.principals import Caller
 from gateway.domain.risk_acceptances import Source
 from gateway.domain.traffic import TrafficRow
@@ -97,7 +97,7 @@ class Scans(Service):
 
     def __post_init__(self, core: Core) -> None:
         super().__post_init__(core)
-        self._captures = Captures(self.scanner.scan)
+        self._captures = Captures(self.scanner.scan, self.clock)
 
     async def scan(self, caller: Caller, command: ScanText, *, is_recorded: bool = True) -> ScanAnswer:
         """Scan one text. A REVIEW or BLOCK is answered after its audit event and alert are committed.
@@ -161,7 +161,7 @@ class Scans(Service):
         direction: Direction,
         action: str,
         elapsed_us: int,
-        captured: CapturedText | None,
+        captured: KeptText | None,
         operation: str = "shield.scan",
         details: Mapping[str, object] | None = None,
     ) -> None:

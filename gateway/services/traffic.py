@@ -31,6 +31,7 @@ from gateway.services.alerts import request_alerts
 from gateway.services.core import Service
 from gateway.services.findings import LedgerLine, ledger_line
 from gateway.shield import Shield
+from gateway.shield.scoring import MODEL_RULE, MODEL_SAYS
 from gateway.store.database import StoreUnavailable, Transaction
 from gateway.strict_json import LAST_AT
 
@@ -136,7 +137,7 @@ class Traffic(Service):
         with_full: whether to return unmasked texts as well as masked ones.
         """
         now_at = self.clock.now_at()
-        known = {rule.id: (rule.name, rule.description) for rule in shield.rules}
+        known = {rule.id: (rule.name, rule.description) for rule in shield.rules} | {MODEL_RULE: MODEL_SAYS}
         for one in self.store.authority.now.detectors:
             known |= dict.fromkeys((one.rule, one.rule + FAILED), (f"Detector {one.name}", ""))
 

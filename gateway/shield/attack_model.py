@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from gateway.shield import data_files
 from gateway.shield.detections import Detection, Severity
-from gateway.shield.scoring import MODEL_RULE
+from gateway.shield.scoring import MODEL_RULE, MODEL_SAYS
 
 WEIGHTS_FILE = "gateway/shield/attack-model.json"
 CATEGORY = "injection"
@@ -219,7 +219,7 @@ class AttackModel:
         (matched, (start, end)), *_ = phrases or [("", (0, 0))]
         return Detection(
             rule=MODEL_RULE,
-            name="Resembles known attacks",
+            name=MODEL_SAYS[0],
             category=CATEGORY,
             severity=Severity.CRITICAL if margin >= weights.block_at else Severity.HIGH,
             description=f"{_DESCRIPTION}{', '.join(named) or 'many small signs'}.",

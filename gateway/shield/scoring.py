@@ -9,6 +9,7 @@ from gateway.shield.detections import Detection, Effect, ScanResult, Severity, V
 POINTS: Mapping[Severity, int] = {Severity.CRITICAL: 60, Severity.HIGH: 25, Severity.MEDIUM: 10, Severity.LOW: 3}
 # It looks at the whole text, so it overlaps with no rule.
 MODEL_RULE = "attack-model"
+MODEL_SAYS = ("Resembles known attacks", "Its words are those of attacks.")
 HIGHEST_SCORE = 100
 # A low rule of these says which words a text has, and not what it means: the attack model weighs that.
 WORDING = frozenset({"injection", "jailbreak", "extraction", "indirect", "social_engineering", "tool_abuse"})

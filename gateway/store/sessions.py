@@ -58,7 +58,6 @@ def _signed_in(tx: Transaction, session: Session | None) -> SignedIn | None:
     return None if session is None or user is None else SignedIn(session, user)
 
 
-INSERT_FAILURE = "INSERT INTO sign_in_failures (account, network, failed_at) VALUES (:account, :network, :failed_at)"
 FORGET_FAILURES = "DELETE FROM sign_in_failures WHERE account = :account AND network = :network"
 
 
@@ -73,8 +72,11 @@ class SignInOrigin:
     network: str
 
 
-class SignInFailureRepository:
-    """The table of failed sign-ins. An attempt counts before its password is checked."""
+class SignInFailureRepository(Table[SignInOrigin]):
+    """The table of failed sign-ins, each with its time. An attempt counts before its password is checked."""
+
+    def __init__(self) -> None:
+        super().__init__("sign_in_failures", SignInOrigin, key="account", extra=("failed_at",))
 
     def times(
         self, tx: Transaction, network: str, *, account: str | None = None, since: int, limit: int
@@ -85,9 +87,6 @@ class SignInFailureRepository:
         where.add("account = :account", account=account)
         sql = f"SELECT failed_at FROM sign_in_failures{where.sql()} ORDER BY failed_at DESC LIMIT :limit"  # noqa: S608
         return tuple(int(row["failed_at"]) for row in tx.query(sql, where.params | {"limit": limit}))
-
-    def insert(self, tx: Transaction, origin: SignInOrigin, *, failed_at: int) -> None:
-        tx.execute(INSERT_FAILURE, {"account": origin.account, "network": origin.network, "failed_at": failed_at})
 
     def forget(self, tx: Transaction, origin: SignInOrigin) -> None:
         tx.execute(FORGET_FAILURES, {"account": origin.account, "network": origin.network})

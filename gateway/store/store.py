@@ -43,13 +43,15 @@ NODE_FILE = "node-id"
 class Store:
     """One database, the files beside it, and a repository for each noun in it. Opens files, so it blocks.
 
-    path: of the database, None for memory. db: for transactions over several tables. generation: moves with each change
-    of authority. authority: what this process has loaded of it. instance_id: of the audit chain, one for the database.
-    node_id: of the gateway of this host; the same unless hosts share the database. `open_store` sets both.
+    path: of the database, None for memory. db: for transactions over several tables. log: of this process.
+    generation: moves with each change of authority. authority: what this process has loaded of it. instance_id: of the
+    audit chain, one for the database. node_id: of the gateway of this host; the same unless hosts share the database.
+    `open_store` sets both.
     """
 
-    def __init__(self, db: Database, path: str | None, clock: Clock) -> None:
+    def __init__(self, db: Database, path: str | None, clock: Clock, log: Log) -> None:
         self.db = db
+        self.log = log
         self.generation = Generation(path and path + ".generation")
         self.authority = FollowedAuthority(db, self.generation, clock)
         self.headfile = HeadFile(path and path + ".head")
@@ -133,8 +135,8 @@ async def open_store(
     db = await open_database(name, clock=clock, log=log, identity=identity, address=address)
     try:
         with _naming(name, address):
-            store = await to_thread.run_sync(Store, db, None if name == MEMORY else name, clock)
-            store.instance_id, store.node_id = await db.write(_settle(store, ids, log, seal_key))
+            store = await to_thread.run_sync(Store, db, None if name == MEMORY else name, clock, log)
+            store.instance_id, store.node_id = await db.write(_settle(store, ids, seal_key))
     except BaseException:
         await db.aclose()
         raise
@@ -191,7 +193,7 @@ async def _bring_up_to_date(db: Database, name: str, clock: Clock, log: Log) -> 
         raise
 
 
-def _settle(store: Store, ids: Ids, log: Log, seal_key: str | None) -> Callable[[Transaction], tuple[str, str]]:
+def _settle(store: Store, ids: Ids, seal_key: str | None) -> Callable[[Transaction], tuple[str, str]]:
     """Return the work that gives the database and this host their ids, and compares the end of the chain with its file.
 
     Of the processes of all hosts, one at a time does it.
@@ -209,7 +211,7 @@ def _settle(store: Store, ids: Ids, log: Log, seal_key: str | None) -> Callable[
         noted = store.headfile.read(instance_id)
         if noted is not None and store.audit.hash_at(tx, instance_id, noted.seq) != noted.hash:
             store.headfile.is_trusted = False
-            log.error("audit_chain_cut", file=store.headfile.path, noted_seq=noted.seq)
+            store.log.error("audit_chain_cut", file=store.headfile.path, noted_seq=noted.seq)
         else:  # a killed process may have committed more than its file says
             head = store.audit.head(tx, instance_id)
             tx.after_commit(lambda: store.headfile.hold(instance_id, head))

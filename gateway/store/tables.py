@@ -100,16 +100,10 @@ ACCEPTANCE_SORTS = {"rule": "rule", "covers": rank_of("scope", AcceptanceScope),
 class RiskAcceptanceRepository(AuthorityTable[RiskAcceptance]):
     """The risk acceptances. None is removed: a revoked one stays as evidence."""
 
-    def active(self, tx: Transaction, *, now_at: int) -> tuple[RiskAcceptance, ...]:
-        return self.many(
-            tx, "WHERE revoked_at IS NULL AND is_proposed = 0 AND until_at > :now_at ORDER BY id", now_at=now_at
-        )
-
-    def proposed(self, tx: Transaction, *, now_at: int) -> tuple[RiskAcceptance, ...]:
-        """Return those that wait for an approval."""
-        return self.many(
-            tx, "WHERE revoked_at IS NULL AND is_proposed = 1 AND until_at > :now_at ORDER BY id", now_at=now_at
-        )
+    def active(self, tx: Transaction, *, now_at: int, is_proposed: bool = False) -> tuple[RiskAcceptance, ...]:
+        """Return those that are in force or, with `is_proposed`, those that wait for an approval."""
+        rest = "WHERE revoked_at IS NULL AND is_proposed = :is_proposed AND until_at > :now_at ORDER BY id"
+        return self.many(tx, rest, now_at=now_at, is_proposed=int(is_proposed))
 
 
 class UserRepository(AuthorityTable[User]):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gateway.domain.local_rules import ReplayText
 from gateway.domain.paging import MAX_INTEGER
-from gateway.domain.policies import CapturedText, KeptText
+from gateway.domain.policies import KeptText
 from gateway.domain.traffic import MAX_TRAFFIC_LIMIT, PRODUCTION, TrafficFilter, TrafficRow
 from gateway.domain.traffic_sums import COUNTERS, FIVE_MINUTES_MS, HOUR_MS, SUM_KEY, Counters, sum_up
 from gateway.shield.detections import Verdict
@@ -111,7 +111,9 @@ class TrafficRepository(PositionedTable[TrafficRow]):
             where.add("verdict <> 'ALLOW'")  # the condition of an index, which the database must find in the statement
         is_prefix = wanted.key is not None and wanted.key.startswith("svc_")
         where.add("key_prefix = :key" if is_prefix else "principal_id = :key", key=wanted.key)
-        where.add("detections LIKE :rule ESCAPE '\\'", rule=like(wanted.rule and f'"rule":{json_text(wanted.rule)}'))
+        for field in ("rule", "category", "direction"):
+            found = like(getattr(wanted, field) and f'"{field}":{json_text(getattr(wanted, field))}')
+            where.add(f"detections LIKE :{field} ESCAPE '\\'", **{field: found})
         where.add(SEARCHED, search=like(wanted.search))
         return where
 
@@ -204,8 +206,8 @@ class CaptureRepository(Table[KeptText]):
         super().__init__("captures", KeptText, key="traffic_id", extra=("traffic_id", "captured_at"))
         self._replayed = TableReader("captures", ReplayText)
 
-    def add(self, tx: Transaction, row: TrafficRow, captured: CapturedText) -> None:
-        self.insert(tx, captured.kept(row.occurred_at), traffic_id=row.id, captured_at=row.occurred_at)
+    def add(self, tx: Transaction, row: TrafficRow, captured: KeptText) -> None:
+        self.insert(tx, captured, traffic_id=row.id, captured_at=row.occurred_at)
 
     def of_request(self, tx: Transaction, traffic_id: str, *, now_at: int) -> tuple[KeptText, ...]:
         return self.many(tx, OF_REQUEST, traffic_id=traffic_id, now_at=now_at)

@@ -162,7 +162,7 @@ async def test_a_long_text_is_cut_and_says_so(site: Site) -> None:
 
 
 def test_half_a_character_can_be_kept() -> None:
-    assert cut(f"{WORDS} \ud83d", direction=Direction.INBOUND, mode=Capture.FULL, days=1).text == f"{WORDS} ?"
+    assert cut(f"{WORDS} \ud83d", direction=Direction.INBOUND, mode=Capture.FULL, expires_at=1).text == f"{WORDS} ?"
 
 
 async def test_texts_are_in_no_alert_audit_event_or_log(site: Site, tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def test_schedules_and_other_gateways_are_removed(opened: Callable[..., Page], s
     say_at(page, "Access review", "Remove")
     confirm(page)
     assert all(one["type"] != "access_review" for one in newest(site, "/api/report-schedules"))
-    page.run("location.hash = '#/fleet'")
+    page.run("location.hash = '#/settings/fleet'")
     page.settle()
     say_at(page, "to-remove", "Remove")
     confirm(page)

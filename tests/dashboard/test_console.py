@@ -23,11 +23,11 @@ def test_the_search_opens_requests_keys_agents_rules_and_pages(opened: Callable[
     row = newest(site, "/api/traffic?verdict=BLOCK&limit=1")[0]
     page = opened("overview")
     for text, kind, address, title in (
-        (row["request_id"], "Open", f"#/traffic/{row['request_id']}", "Traffic"),
+        (row["request_id"], "Open", f"#/traffic/{row['request_id']}", "Requests"),
         (row["key_prefix"], "Key", "#/keys/key_", "Keys"),
         (row["agent"], "Agent", "#/agents/", "Agents"),
-        ("override-prior-orders", "Rule", "#/shield/rules/override-prior-orders", "Shield"),
-        ("Accepted", "Page", "#/shield/acceptances", "Shield"),
+        ("override-prior-orders", "Rule", "#/shield/rules/override-prior-orders", "Protection"),
+        ("Accepted", "Page", "#/shield/acceptances", "Protection"),
     ):
         search(page, text)
         page.wait(f"{OPTIONS}[0]?.endsWith({quoted(kind)}) && {OPTIONS}[0].includes({quoted(text)})")

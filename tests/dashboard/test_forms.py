@@ -45,7 +45,7 @@ MAKING: list[tuple[str, str, dict[str, str | bool], str, dict[str, object]]] = [
     ("agents", "Register agent", {"name": "formed-agent", "owner": "us", "tools": "search, mail"}, "/api/agents?search=formed-agent", {"name": "formed-agent", "owner": "us"}),
     ("audit/reports", "Make a report", {"type": "threat_summary", "format": "markdown", "since": "24h"}, "/api/reports", {"type": "threat_summary", "format": "markdown"}),
     ("audit/reports", "Add schedule", {"type": "cost_analysis", "every": "month", "format": "csv"}, "/api/report-schedules", {"type": "cost_analysis", "every": "month", "format": "csv"}),
-    ("fleet", "Add a gateway", {"name": "formed", "url": "https://gateway.example.com:5001", "api_key": "svc_" + "a" * 40}, "/api/fleet/peers", {"name": "formed", "url": "https://gateway.example.com:5001"}),
+    ("settings/fleet", "Add a gateway", {"name": "formed", "url": "https://gateway.example.com:5001", "api_key": "svc_" + "a" * 40}, "/api/fleet/peers", {"name": "formed", "url": "https://gateway.example.com:5001"}),
 ]  # fmt: skip
 
 

@@ -65,7 +65,7 @@ def test_a_provider_without_its_key_and_a_gateway_that_does_not_answer_are_told(
     as_by_api = make(site, "/api/providers", {**place, "name": "by-api", "models": ["by-api"]})
     chosen = ("timeout_seconds", "max_retries", "priority", "weight", "enabled", "allow_private")
     assert {name: made[name] for name in chosen} == {name: as_by_api[name] for name in chosen}
-    page.run("location.hash = '#/fleet'")
+    page.run("location.hash = '#/settings/fleet'")
     page.settle()
     page.say("Add a gateway")
     send(page, {"name": "silent", "url": "https://127.0.0.1:9", "api_key": "svc_" + "b" * 40, "allow_private": True})
@@ -99,7 +99,7 @@ def test_a_key_that_is_denied_or_revoked_where_it_was_seen_is_refused(opened: Ca
         return found[0]
 
     page = opened("overview")
-    for label in ("Deny the key for a day", "Revoke the key"):
+    for label in ("Deny key", "Revoke key"):
         key = make(site, "/api/config/api-keys", {"name": label, "scopes": ["shield:scan"]})["key"]
         row = row_of(key)
         page.run(f"location.hash = '#/traffic/{row['id']}'")

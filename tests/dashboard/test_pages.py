@@ -20,13 +20,12 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "shield": (("shield:read",), ("shield", "shield/rules", "shield/policies", "shield/detectors", "shield/acceptances", "shield/suite")),
     "keys": (("api_keys:read",), ("keys",)),
     "agents": (("agents:read",), ("agents",)),
-    "fleet": (("fleet:read",), ("fleet",)),
     "posture": (("posture:read",), ("posture", "posture/scans")),
     "cost": (("budgets:read",), ("cost",)),
     "audit": (("audit:read", "reports:read"), ("audit", "audit/chain", "audit/reports")),
     "settings": (
-        ("settings:read", "providers:read", "access:read", "users:read"),
-        ("settings", "settings/access", "settings/users", "settings/sessions", "settings/options", "settings/outputs", "settings/about"),
+        ("settings:read", "providers:read", "access:read", "users:read", "fleet:read"),
+        ("settings", "settings/access", "settings/users", "settings/sessions", "settings/options", "settings/outputs", "settings/fleet", "settings/about"),
     ),
 }  # fmt: skip
 EVERY = [path for _, paths in PARTS.values() for path in paths]

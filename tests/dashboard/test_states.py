@@ -47,7 +47,7 @@ def test_more_than_a_thousand_rows_are_paged_sorted_and_found(opened: Callable[.
 
 
 def test_without_the_feed_the_page_asks_again_by_itself(opened: Callable[..., Page]) -> None:
-    page = opened("fleet")
+    page = opened("settings/fleet")
     page.call("Network.setBlockedURLs", urls=["*/api/feed"])
     page.run("dispatchEvent(new Event('pagehide')); dispatchEvent(new Event('pageshow'))")
     page.wait("document.querySelector('.live').textContent === 'Polling'")

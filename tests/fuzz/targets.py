@@ -6,6 +6,7 @@ Run shortly by `test_targets.py` on what hypothesis makes up, and for as long as
 import json
 from collections.abc import Callable, Iterator, Mapping
 
+import anyio
 import h11
 from fuzz.heads import LIMITS, assert_same
 
@@ -13,7 +14,7 @@ from gateway.errors import GatewayError
 from gateway.http.body import BodyReader, ChunkError
 from gateway.http.head import parse_head
 from gateway.http.messages import ClientError, HttpError
-from gateway.http.reply import ReplyReader
+from gateway.http.reply import IncomingReply
 from gateway.llm.openai import OpenAiDialect
 from gateway.llm.openai_request import WORDS
 from gateway.mcp import jsonrpc
@@ -66,11 +67,16 @@ def _unchunk(pieces: list[bytes]) -> bytes | None:
 
 def upstream_reply(raw: bytes) -> None:
     """What an upstream sends is a reply within the limit or an error of the client's own."""
-    reader = ReplyReader("POST", 4096)
+    anyio.run(_read_reply, raw)
+
+
+async def _read_reply(raw: bytes) -> None:
+    async def more() -> bytes:
+        return b""
+
     try:
-        reader.feed(raw)
-        reader.end(is_orderly=True)
-        assert len(reader.reply().body) <= 4096
+        reply = await IncomingReply("POST", 4096, raw, more=more, release=bool).whole()
+        assert len(reply.body) <= 4096
     except ClientError as error:
         assert error.reason
 

@@ -19,7 +19,7 @@ from house.source import ROOT, Source, sources
 
 # (ceiling, target) by figure.
 LIMITS = {
-    "lines without shield": (43_270, 43_000),
+    "lines without shield": (43_000, 43_000),
     "files without shield": (300, 300),
     "lines of shield": (6_460, 6_500),
     "files of shield": (34, 34),
@@ -28,7 +28,7 @@ LIMITS = {
     "import circles": (0, 0),
     "imports from above": (0, 0),
     "files on private structures": (1, 1),
-    "lines of tests": (50_100, 34_000),
+    "lines of tests": (50_260, 34_000),
 }
 CEILINGS = {name: ceiling for name, (ceiling, _) in LIMITS.items()}
 # Private to CPython or asyncio although they stand as plain attributes of objects.

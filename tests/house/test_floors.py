@@ -25,7 +25,6 @@ FLOORS = {
     "gateway.auth": 2.0,
     "gateway.settings": 2.0,
     "gateway.field_types": 2.0,
-    "gateway.codecs": 2.0,
     "gateway.schema": 2.0,
     "gateway.strict_json": 2.0,
     "gateway.offload": 2.0,

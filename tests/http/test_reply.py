@@ -2,10 +2,11 @@
 
 import random
 
+import anyio
 import h11
 
 from gateway.http.messages import ClientError
-from gateway.http.reply import ReplyReader
+from gateway.http.reply import IncomingReply
 
 REPLIES = 20_000
 SEED = 20_253
@@ -69,23 +70,38 @@ def asking_connection() -> h11.Connection:
     return connection
 
 
+class EndOfInput(Exception):
+    """The reply goes on after the last piece."""
+
+
 Outcome = tuple[int, tuple[tuple[str, str], ...], bytes, bool] | str | None
 
 
 def outcome(raw: bytes, *cuts: int) -> Outcome:
     """Return status, headers, body and whether the connection is reusable; the error's name; None if incomplete."""
-    reader = ReplyReader("GET", 1000)
+    return anyio.run(read_pieces, [raw[start:end] for start, end in zip((0, *cuts), (*cuts, len(raw)), strict=True)])
+
+
+async def read_pieces(pieces: list[bytes]) -> Outcome:
+    coming, reusable = iter(pieces), []
+
+    async def more() -> bytes:
+        try:
+            return next(coming)
+        except StopIteration:
+            raise EndOfInput from None
+
+    reply = IncomingReply("GET", 1000, b"", more=more, release=reusable.append)
     try:
-        for start, end in zip((0, *cuts), (*cuts, len(raw)), strict=True):
-            if reader.is_finished:
-                return None  # the reply was over before the cut; what follows belongs to nobody
-            reader.feed(raw[start:end])
-        if not reader.is_finished:
-            return None
-        reply = reader.reply()
+        whole = await reply.whole()
     except ClientError as error:
         return type(error).__name__
-    return reply.status, reply.headers, reply.body, reader.is_reusable
+    except EndOfInput:
+        return None
+    reply.close()
+    if next(coming, None) is not None:
+        return None  # the reply was over before the cut; what follows belongs to nobody
+    return whole.status, whole.headers, whole.body, reusable[0]
 
 
 def read_by_h11(raw: bytes) -> tuple[int, bytes] | None:

@@ -18,7 +18,6 @@ from gateway.log import Log
 from gateway.mcp import jsonrpc
 from gateway.mcp.server import McpServer
 from gateway.mcp.tools import TOOLS
-from gateway.metrics import Metrics
 from gateway.services.access_list import AccessList
 from gateway.services.alerts import Alerts
 from gateway.services.core import Core
@@ -60,7 +59,7 @@ async def gateway() -> AsyncGenerator[Any, None]:
     core = Core(store, clock, ids)
     alerts, policy = Alerts(core), ShieldPolicy()
     health = Health(shield=shield, store=store, upstream=None)
-    parts = {**vars(core), "log": log, "shield": shield, "alerts": alerts}
+    parts = {**vars(core), "shield": shield, "alerts": alerts}
     policies, acceptances = Policies(core), RiskAcceptances(core)
     scans = Scans(
         core,
@@ -77,7 +76,7 @@ async def gateway() -> AsyncGenerator[Any, None]:
     parts["shield_tests"] = ShieldTests(core, shield=shield)
     parts["access_list"] = AccessList(core)
     try:
-        yield SimpleNamespace(**parts, metrics=Metrics(), scans=scans, health=health)
+        yield SimpleNamespace(**parts, scans=scans, health=health)
     finally:
         await store.aclose()
 

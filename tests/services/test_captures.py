@@ -1,5 +1,6 @@
 """What is masked of a text when the shield could not read all of it, or finds something only in another reading."""
 
+from gateway.clock import Clock
 from gateway.domain.policies import MASKING, Capture, ShieldPolicy
 from gateway.llm.base import Leaf
 from gateway.services.captures import Captures
@@ -22,13 +23,13 @@ async def find_word(text: str, direction: Direction, policy: Policy) -> ScanResu
 
 
 async def kept(*leaves: Leaf) -> str:
-    captured = await Captures(find_word).of_leaves(leaves, Direction.INBOUND, REDACTED)
+    captured = await Captures(find_word, Clock()).of_leaves(leaves, Direction.INBOUND, REDACTED)
     assert captured is not None
     return captured.text
 
 
 async def test_a_text_that_was_not_read_to_its_end_is_kept_as_four_characters() -> None:
-    captured = await Captures(find_word).of_text("hello world...", Direction.INBOUND, REDACTED)
+    captured = await Captures(find_word, Clock()).of_text("hello world...", Direction.INBOUND, REDACTED)
     assert captured is not None and captured.text == "hell…(14)"
     assert await kept(Leaf("a", "hello world...")) == "[a]\nhell…(14)"
 
@@ -46,6 +47,6 @@ async def test_a_file_is_kept_as_it_reads() -> None:
 
 
 async def test_without_capture_nothing_is_scanned() -> None:
-    captures = Captures(find_word)
+    captures = Captures(find_word, Clock())
     assert await captures.of_text("secret", Direction.INBOUND, ShieldPolicy()) is None
     assert await captures.of_leaves((Leaf("a", "..."),), Direction.INBOUND, ShieldPolicy()) is None

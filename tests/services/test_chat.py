@@ -187,20 +187,19 @@ async def room(*, is_alone: bool = False, **policy: Any) -> AsyncGenerator[Room,
     store = await open_store(":memory:", clock=clock, ids=ids, log=Log(io.StringIO(), clock))
     await store.authority.follow()
     core = Core(store, clock, ids)
-    scripted, upstream, metrics = ScriptedScanner(), FakeUpstream(), Metrics()
+    scripted, upstream = ScriptedScanner(), FakeUpstream()
     alerts = Alerts(core)
     echo = EchoModel(clock=clock, ids=ids)
     settings_made = Provider(id="upstream", name="upstream", base_url="x", max_retries=0, origin="settings")
     chat = Chat(
         core,
-        metrics=metrics,
         alerts=alerts,
         scanner=scripted,
         dialect=DIALECT,
         policy=ShieldPolicy(**policy),
         routing=Routing(
             core,
-            circuits=Circuits(core, alerts=alerts, log=Log(io.StringIO(), clock)),
+            circuits=Circuits(core, alerts=alerts),
             keys=ProviderKeys(store.keyfile, Settings()),
             connect=lambda provider, key: echo if provider.base_url is None else upstream,
             upstream=None if is_alone else settings_made,
@@ -213,7 +212,7 @@ async def room(*, is_alone: bool = False, **policy: Any) -> AsyncGenerator[Room,
         agents=AgentDiscovery(core, alerts=alerts),
     )
     try:
-        yield Room(chat, scripted, upstream, store, core.audit, metrics)
+        yield Room(chat, scripted, upstream, store, core.audit, core.metrics)
     finally:
         await store.aclose()
 

@@ -70,14 +70,13 @@ class Process:
     made: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        ids, log = Ids(self.clock), Log(io.StringIO(), self.clock)
-        self.core = Core(self.store, self.clock, ids)
+        self.core = Core(self.store, self.clock, Ids(self.clock))
         self.alerts = Alerts(self.core)
-        self.circuits = Circuits(self.core, alerts=self.alerts, log=log)
+        self.circuits = Circuits(self.core, alerts=self.alerts)
         keys = ProviderKeys(self.store.keyfile, Settings(provider_key_dirs=("/",)))
         self.routing = Routing(self.core, circuits=self.circuits, keys=keys, connect=self._connect)
         self.providers = Providers(
-            self.core, circuits=self.circuits, keys=keys, resolve=self._resolve, log=log, routing=self.routing
+            self.core, circuits=self.circuits, keys=keys, resolve=self._resolve, routing=self.routing
         )
 
     async def _resolve(self, url: str) -> tuple[str, ...]:
@@ -266,6 +265,24 @@ async def test_one_that_does_not_list_its_models_hides_nobody_elses(one: Process
     assert [model["id"] for model in await one.routing.models(allowed=lambda name: name == "named")] == ["gpt-x"]
     with pytest.raises(UpstreamUnavailable):
         await one.routing.models(allowed=lambda name: name == "broken")
+
+
+async def test_models_are_asked_for_once_a_minute_and_after_another_key(
+    one: Process, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("keys") / "key"
+    path.write_text("sk-one")
+    lab = await one.add("lab", models=("m-*",), api_key=f"file:{path}")
+    for _ in range(3):
+        assert [model["id"] for model in await one.routing.models()] == ["m-1"]
+    assert lab.asked == 1
+    one.clock.pass_seconds(61)
+    await one.routing.models()
+    assert lab.asked == 2
+    path.write_text("sk-two")
+    one.clock.pass_seconds(11)
+    await one.routing.models()
+    assert one.connections["lab"].asked == 3
 
 
 async def test_the_health_is_that_of_all_enabled_providers(one: Process) -> None:

@@ -22,7 +22,7 @@ from gateway.domain.event_outputs import EventOutput
 from gateway.domain.fleet import Heartbeat, Peer
 from gateway.domain.keys import KeyRecord
 from gateway.domain.local_rules import LocalRule
-from gateway.domain.policies import CapturedText, KeptText, PolicyRecord, RuleOverride
+from gateway.domain.policies import KeptText, PolicyRecord, RuleOverride
 from gateway.domain.posture import PosturePoint, TrustAudit
 from gateway.domain.principals import Role
 from gateway.domain.providers import Provider
@@ -32,6 +32,7 @@ from gateway.domain.security_scans import SecurityScan
 from gateway.domain.traffic import TrafficRow
 from gateway.domain.users import Session, User
 from gateway.store.budgets import HOLDS
+from gateway.store.sessions import SignInOrigin
 from gateway.store.store import Store
 from gateway.store.table import TableReader
 
@@ -42,9 +43,7 @@ USER = User("usr_1", "ann", "hash", Role.ADMIN, 1, None)
 
 
 def keep_text(store: Store, tx: Any, one: KeptText) -> None:
-    captured = CapturedText(one.direction, one.mode, one.text, one.is_cut, days=1)
-    at = one.expires_at - 86_400_000
-    store.captures.add(tx, TrafficRow("trf_1", at, "req_1", "op", "key_1", "ALLOW", 0), captured)
+    store.captures.add(tx, TrafficRow("trf_1", 1, "req_1", "op", "key_1", "ALLOW", 0), one)
 
 
 # How each record is written and read. The last entry has the fields that the database decides upon.
@@ -87,6 +86,11 @@ ROWS: Mapping[type, tuple[Write, Read, Mapping[str, object]]] = {
     ),
     RuleOverride: (lambda s, tx, one: s.rule_overrides.put(tx, one), lambda s, tx, one: s.rule_overrides.by_id(tx, one.rule), {}),
     SecurityScan: (lambda s, tx, one: s.security_scans.insert(tx, one), lambda s, tx, one: s.security_scans.by_id(tx, one.id), {}),
+    SignInOrigin: (
+        lambda s, tx, one: s.sign_in_failures.insert(tx, one, failed_at=1),
+        lambda s, tx, one: s.sign_in_failures.many(tx, "WHERE account = :account", account=one.account)[0],
+        {},
+    ),
     Session: (
         lambda s, tx, one: (s.users.insert(tx, USER), s.sessions.insert(tx, one)),
         lambda s, tx, one: s.sessions.by_id(tx, one.id).session,

@@ -13,7 +13,7 @@ export function activity({ can, go, link, signal }, whose, more) {
   const body = h("div.stack");
   const again = load(body, () => api.get("/api/traffic/summary", { ...range, ...whose }, signal), (sum) => [
     verdicts(sum, { label: "Requests", height: 140, pick: (since, until) => go("traffic", [], { since, until, ...whose }) }),
-    h("div.row-line", h("a.btn", { href: link("traffic", [], { ...range, ...whose }) }, "Its traffic"), more),
+    h("div.row-line", h("a.btn", { href: link("traffic", [], { ...range, ...whose }) }, "Its requests"), more),
   ]);
   return h("div", h("div.panel-head", h("h3", "Requests over time"), h("div.tools", timeFilter({ options: RANGES }, range, (given) => { range = given; again(); }))), body);
 }

@@ -4,7 +4,7 @@ import { api, at } from "../api.js";
 import { bars, meter, series } from "../charts.js";
 import { ago, compact, dollars, fill, h, microusd, percent, time } from "../dom.js";
 import { formDialog } from "../form.js";
-import { RANGES, timeFilter } from "../filters.js";
+import { RANGES, timeFilter, zoneFilter } from "../filters.js";
 import { keep } from "../records.js";
 import { ADD, button, confirm, empty, facts, headed, load, panel, stat, status, toast, words } from "../ui.js";
 
@@ -24,7 +24,7 @@ export async function draw(context, here) {
       series(found.series.map((one) => ({ at: one.at, cost: one.cost_microusd / 1e6 })), [{ key: "cost", label: "Spent", name: "one" }], { label: "Spent over time", show: dollars, height: 160 })];
   }) : () => {};
   const again = load(body, () => api.page("/api/budgets", {}, signal), ({ items }) => (items.length ? items.map((one) => card(one, mayAct, again)) : empty("No budgets yet. A budget limits spending for a key, an agent, a model, a provider or everything.")));
-  fill(tools, can("traffic:read") && range, mayAct && button("New budget", () => make(again), ADD));
+  fill(tools, can("traffic:read") && range, zoneFilter(), mayAct && button("New budget", () => make(again), ADD));
   fill(main, can("traffic:read") && headed("Spending", null, spend), h("h2", "Budgets"), body, top);
   const slow = setInterval(() => document.hidden || again(), 30000);
   signal.addEventListener("abort", () => clearInterval(slow));

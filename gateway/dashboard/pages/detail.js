@@ -4,7 +4,7 @@ import { dialog } from "../ui.js";
 
 /**
  * Return `show(here)`, which opens what the address names, and closes what it does not name any more.
- * open(id): {title, body, actions}. page: whose address is left when the reader closes it. at: where the id stands.
+ * open(id): {title, body}. path: of the list.
  */
 export function detail(context, path, open) {
   let box = null, shown = null;
@@ -16,7 +16,7 @@ export function detail(context, path, open) {
     close();
     if (!id) return;
     shown = id;
-    const { title, body, actions, kind = "drawer" } = open(id);
+    const { title, body } = open(id);
     const closed = () => {
       if (shown !== id) return;
       shown = null; box = null;
@@ -24,7 +24,7 @@ export function detail(context, path, open) {
       // Told later than it is closed: the reader may be elsewhere by then.
       if (now.id === path[0] && now.rest.at(-1) === id) history.replaceState(null, "", context.link(path[0], path.slice(1), now.query));
     };
-    box = dialog(title, body, { actions, kind, closed, isPane: true });
+    box = dialog(title, body, { kind: "drawer", closed, isPane: true });
     box.querySelector("h2").focus();
     const row = [...document.querySelectorAll("a.row")].find((one) => one.getAttribute("href") === location.hash)?.closest("tr");
     for (const other of document.querySelectorAll("tr.chosen")) other.classList.remove("chosen");

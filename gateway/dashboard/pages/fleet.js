@@ -1,10 +1,10 @@
 // The fleet: every instance that runs on this database, and other gateways that are asked with a key.
 
 import { api } from "../api.js";
-import { ago, bytes, fill, h, number, span } from "../dom.js";
+import { ago, bytes, fill, h, isNone, number, span } from "../dom.js";
 import { formDialog } from "../form.js";
 import { PRIVATE, removal } from "../records.js";
-import { button, code, empty, load, panel, stat, status } from "../ui.js";
+import { bold, button, code, empty, load, panel, stat, status } from "../ui.js";
 import { table } from "../table.js";
 
 export async function draw({ main, tools, can, signal }) {
@@ -14,20 +14,20 @@ export async function draw({ main, tools, can, signal }) {
     panel("Instances", table({
       label: "Instances", rows: fleet.instances, none: "No instance has sent a heartbeat. Each sends one every 15 seconds.",
       columns: [
-        { label: "Instance", cell: (row) => h("span", { title: row.problem || "" }, h("b", row.name), row.peer && h("span.dim", ` by ${row.peer}`)), sort: (row) => row.name },
+        { label: "Instance", cell: (row) => h("span", { title: row.problem || "" }, bold(row.name), row.peer && h("span.dim", ` by ${row.peer}`)), sort: (row) => row.name },
         { of: "connection", as: status, sort: true },
         { of: "status", as: status, low: 1, sort: true },
         { of: "version", as: code, low: 2 },
-        { label: "Uptime", align: "end", low: 2, cell: (row) => span(row.uptime_seconds), sort: (row) => row.uptime_seconds ?? 0 },
-        { label: "CPU", align: "end", low: 2, cell: (row) => (row.cpu_percent === null || row.cpu_percent === undefined ? "–" : `${Math.round(row.cpu_percent)} %`), sort: (row) => row.cpu_percent ?? 0 },
-        { label: "Memory", align: "end", low: 1, cell: (row) => bytes(row.memory_bytes), sort: (row) => row.memory_bytes ?? 0 },
+        { label: "Uptime", of: "uptime_seconds", as: span, align: "end", low: 2, sort: true },
+        { label: "CPU", of: "cpu_percent", as: (value) => (isNone(value) ? "–" : `${Math.round(value)} %`), align: "end", low: 2, sort: true },
+        { label: "Memory", of: "memory_bytes", as: bytes, align: "end", low: 1, sort: true },
         { label: "Blocked, 24 h", of: "threats", as: number, low: 2 }, { of: "alerts", as: number, low: 3 }, { of: "agents", as: number, low: 3 }, { label: "Posture", of: "posture_score", as: number, low: 3 },
         { of: "last_seen", as: ago, low: 1 },
       ] }).node)]);
   const ask = load(peers, () => api.page("/api/fleet/peers", {}, signal), ({ items }) => [h("header.panel-head", h("h2", "Other gateways"), mayAct && h("div.tools", button("Add a gateway", () => formDialog("Add a gateway", [
     { name: "name", required: true }, { name: "url", label: "Address", required: true, placeholder: "https://gateway-2.example.com:5001" }, { name: "api_key", label: "API key", type: "password", required: true, hint: "A key of that gateway with fleet:read, or a reference: env:NAME, file:PATH." }, PRIVATE,
   ], (values) => api.post("/api/fleet/peers", values), { label: "Add", told: (made) => (made.problem ? [`Added, but it does not answer: ${made.problem}`, "bad"] : "Added. It has answered."), done: () => { ask(); again(); } }), { sign: "plus" }))),
-  items.length ? table({ label: "Other gateways", rows: items, columns: [{ label: "Name", cell: (row) => h("b", row.name) }, { label: "Address", of: "url", as: code, low: 1 }, { label: "State", cell: (row) => (row.problem ? h("span", { title: row.problem }, status("failed"), h("span.dim.small", ` ${row.problem}`)) : status(row.answered_at ? "online" : "pending")) }, { of: "instances", align: "end", low: 2 }, { label: "Last answer", of: "answered_at", as: ago, low: 1 }, { label: "Key", of: "api_key", as: code, low: 3 }],
+  items.length ? table({ label: "Other gateways", rows: items, columns: [{ of: "name", as: bold }, { label: "Address", of: "url", as: code, low: 1 }, { label: "State", cell: (row) => (row.problem ? h("span", status("failed"), h("span.dim.small", ` ${row.problem}`)) : status(row.answered_at ? "online" : "pending")) }, { of: "instances", align: "end", low: 2 }, { label: "Last answer", of: "answered_at", as: ago, low: 1 }, { label: "Key", of: "api_key", as: code, low: 3 }],
     tools: mayAct ? (row) => removal("fleet/peers", row, "This gateway stops polling it.", () => { ask(); again(); }) : null }).node : empty("Add gateways that have their own database. This gateway polls each with an API key of that gateway.")]);
   fill(tools, button("Refresh", async () => { again(); ask(); }, { sign: "refresh" }));
   fill(main, body, peers);

@@ -7,27 +7,29 @@ import { code, dialog, facts, loading, toast, trouble, verdict } from "../ui.js"
 
 const TITLES = { none: "Only close the alert", text: "This text, in any conversation", key_agent: "Its rules, for this key and agent", key: "Its rules, for this key", policy: "Its rules, for every key with this policy", report: "Report the rule" };
 
+export const isActive = (alert) => ["open", "acknowledged", "investigating"].includes(alert.status);
+
 /** Ask what to do about a harmless request. id: of the request, or of an alert. done: called after a change. */
 export async function harmlessDialog(id, done) {
   const body = h("div.stack", loading());
   const box = dialog("This was harmless", body);
   let seen;
   try { seen = await api.get(at("harmless", id)); } catch (error) { fill(body, trouble(error)); return; }
-  const active = seen.alerts.filter((one) => ["open", "acknowledged", "investigating"].includes(one.status));
+  const active = seen.alerts.filter(isActive);
   const options = [...(active.length ? [{ exception: "none" }] : []), ...seen.options, { exception: "report" }];
   const node = form([
     { name: "exception", label: "What should pass from now on?", type: "own", make: () => choice(options) },
     { name: "note", label: "Why was it harmless?", type: "area", rows: 2, required: true, hint: "Appears in the audit log." },
     { name: "until", type: "expiry", days: "30", most: 90, when: (values) => !["none", "report", undefined].includes(values.exception) },
   ], ({ exception, note, until }) => api.post(at("harmless", id), { exception, note: note.replaceAll(/\s+/g, " ").trim(), ...(["none", "report"].includes(exception) ? {} : { until }) }), {
-    label: "Mark as harmless", cancel: () => box.close(), done: (made) => { box.close(); toast(made.says, made.new_verdict && made.new_verdict.verdict !== "ALLOW" ? "bad" : "good"); if (done) done(made); },
+    label: "Mark as harmless", cancel: () => box.close(), done: (made) => { box.close(); toast(made.says, made.new_verdict && made.new_verdict.verdict !== "ALLOW" ? "bad" : "good"); done(made); },
   });
   fill(body,
     h("div.row-line", verdict(seen.verdict), h("b", `Score ${seen.score}`), h("span.dim", [seen.agent, seen.key_prefix].filter(Boolean).join(", ")), time(seen.occurred_at)),
     active.some((one) => one.count > 1) && h("div.banner.soso", h("span", `The alert counts ${number(Math.max(...active.map((one) => one.count)))} requests. All of them are closed with it; look at the others first.`)),
-    active.length ? h("div", h("p", active.length > 1 ? "This closes these alerts, which the request added to:" : "This closes this alert, which the request added to:"), active.map((one) => facts(["Alert", one.title], ["Rule", code(one.rule)], ["Agent", one.agent], ["Key", one.key_prefix && code(one.key_prefix)], ["Last seen", time(one.last_seen)], ["Requests", number(one.count)])))
+    active.length ? h("div", h("p", active.length > 1 ? "This closes these alerts, which the request added to:" : "This closes this alert, which the request added to:"), active.map((one) => facts(["Alert", one.title], ["Rule", code(one.rule)], ["Agent", one.agent], ["Key", code(one.key_prefix)], ["Last seen", time(one.last_seen)], ["Requests", number(one.count)])))
       : h("p.dim", seen.alerts.length ? "The alert of this request is closed already." : "This request has no alert."),
-    !seen.may_approve && h("div.banner", h("span", "Your role proposes exceptions. They hold once a security manager approves them under Shield, Accepted risks.")),
+    !seen.may_approve && h("div.banner", h("span", "Your role proposes exceptions. They hold once a security manager approves them under Protection, Accepted risks.")),
     node);
 }
 

@@ -8,12 +8,12 @@ const ABOUT = { overview: "start/tour", traffic: "observe/traffic", alerts: "obs
 const OTHERS = [["start/concepts", "Concepts"], ["howto/false-positive", "Correct a false positive"], ["howto/investigate-a-leak", "Investigate a leak"], ["troubleshooting", "Troubleshooting"]];
 const KEYS = [["?", "This help"], ["g", "Then a letter: open a page"], ["/", "Search"], ["f", "Go to the first filter"], ["j  k", "Next, previous row"], ["Enter", "Open the row"], ["a", "Alerts: acknowledge"], ["r", "Alerts: resolve"], ["Esc", "Close the dialog or panel"]];
 
+const keys = (list) => h("dl.keys", list.map(([pressed, text]) => h("div", h("dt", pressed.map((key) => h("kbd", key))), h("dd", text))));
 const link = (path, label) => h("li", h("a", { href: `/docs/${path}`, target: "_blank", rel: "noopener" }, label));
 
-/** Link documents, those about the page `here` first, and list the keys and the letters of the pages that may be opened. */
-export const helpDialog = (pages, here) => dialog("Help", [
-  h("ul", ABOUT[here] && link(`${ABOUT[here]}.md`, "About this page"), OTHERS.map(([path, label]) => link(`${path}.md`, label)), link("", "All documents")),
+/** Link documents, that about the page or tab first, and list the keys and the letters of the pages that may be opened. */
+export const helpDialog = (pages, { id, rest }) => dialog("Help", [
+  h("ul", link(`${ABOUT[rest[0]] || ABOUT[id]}.md`, "About this page"), OTHERS.map(([path, label]) => link(`${path}.md`, label)), link("", "All documents")),
   h("div.columns",
-    h("dl.keys", KEYS.map(([key, text]) => h("div", h("dt", key.split("  ").map((one) => h("kbd", one))), h("dd", text)))),
-    h("dl.keys", pages.map((one) => h("div", h("dt", h("kbd", "g"), h("kbd", one.key)), h("dd", one.label))))),
+    keys(KEYS.map(([key, text]) => [key.split("  "), text])), keys(pages.map((one) => [["g", one.key], one.label]))),
 ]);

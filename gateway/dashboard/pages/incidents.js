@@ -1,55 +1,46 @@
 // Incidents: the alerts of one agent and key within an hour, handled, stopped and proven as one.
 
-import { afterNews, api, at, save } from "../api.js";
-import { ago, fill, h, number, time } from "../dom.js";
+import { api, at, save } from "../api.js";
+import { ago, h, number, time } from "../dom.js";
 import { formDialog } from "../form.js";
-import { filters, SINCE, suggested } from "../filters.js";
-import { button, code, dialog, empty, facts, load, severity, SEVERITIES, status, tag, toast, verdict, words } from "../ui.js";
-import { cut, table } from "../table.js";
-import { detail } from "./detail.js";
-import { harmlessDialog } from "./harmless.js";
+import { SINCE, suggested } from "../filters.js";
+import { name, nameOf } from "../names.js";
+import { browse } from "../records.js";
+import { button, code, dialog, facts, severity, SEVERITIES, status, tag, toast, verdict, words } from "../ui.js";
+import { cut } from "../table.js";
+import { harmlessDialog, isActive } from "./harmless.js";
+import { about, timeline } from "./sentences.js";
 
-const STATES = [["active", "Active"], ["terminal", "Closed"], ["all", "All"]];
 const ACTS = [["acknowledged", "Acknowledge"], ["investigating", "Investigate"], ["resolved", "Resolve"], ["false_positive", "False positive"]];
 const ASKS = ["resolved", "false_positive"];
 
 export async function draw(context, here) {
-  const { main, link, can, session } = context;
-  let values = here.query;
-  const mayAct = can("alerts:manage");
-  const list = table({
-    label: "Incidents",
-    context, sorted: "-last_seen", path: "/api/incidents", values: (change) => pick({ ...values, ...change }),
-    href: (row) => link("incidents", [row.id], context.place().query),
-    none: () => empty(values.scope && values.scope !== "active" ? "No incident matches. Clear some filters." : "No active incidents."),
-    bulk: mayAct && ((ids) => [...ACTS.map(([to, label]) => button(label, () => move(ids, to, label, changed))), button("Assign", () => assign(ids, session.user.username, changed))]),
+  const { can, session } = context, page = browse(context, here, {
+    label: "Incidents", sorted: "-last_seen", path: "/api/incidents", hasNames: true, news: ["alert"],
+    pane: ["Incident", (row, again) => one(row, context, again)],
+    fields: [
+      { name: "scope", label: "State", value: "active", options: ["active", ["terminal", "Closed"], "all"] },
+      { name: "assigned_to", options: [["", "Anyone"], [session.user.username, "Me"]] },
+      { name: "severity", options: ["", ...SEVERITIES] },
+      SINCE,
+      suggested("agent"), suggested("key", { placeholder: "svc_…" }), suggested("rule"), { name: "request_id", label: "Request", placeholder: "req_…" },
+    ],
+    none: () => ((page.wanted().scope || "active") === "active" ? "No active incidents." : "No incident matches. Clear some filters."),
+    bulk: can("alerts:manage") && ((ids) => [...ACTS.map(([to, label]) => button(label, () => move(ids, to, label, page.reload))), button("Assign", () => assign(ids, session.user.username, page.reload))]),
     columns: [
       { label: "Incident", wide: true, cell: (row) => h("span", cut(row.title), row.alerts > 1 && h("span.dim", ` +${row.alerts - 1}`)) },
       { of: "severity", as: severity, by: "-severity" },
       { of: "status", as: status, low: 1 },
       { of: "agent", as: cut },
-      { label: "Key", low: 2, cell: (row) => (row.key_prefix ? code(row.key_prefix) : h("span.dim", "–")) },
+      { label: "Key", of: "key_prefix", as: name, low: 2 },
       { of: "requests", as: number, by: "-requests", low: 2 },
       { label: "Age", of: "first_seen", as: ago, by: "-first_seen", low: 1 },
       { of: "last_seen", as: ago, by: "-last_seen", low: 3 },
       { of: "assigned_to", as: cut, low: 3 },
     ],
   });
-  const changed = () => { list.untick(); list.reload(); };
-  fill(main, filters([
-    { name: "scope", label: "State", value: "active", options: STATES },
-    { name: "assigned_to", options: [["", "Anyone"], [session.user.username, "Me"]] },
-    { name: "severity", options: ["", ...SEVERITIES] },
-    SINCE,
-    suggested("agent", "Agent"), suggested("key", "Key", { placeholder: "svc_…" }), suggested("rule", "Rule"), { name: "request_id", label: "Request", placeholder: "req_…" },
-  ], values, (change) => { values = context.filter(change); list.untick(); list.restart(); }, list.count), h("section.panel", list.node));
-  const show = detail(context, ["incidents"], (id) => one(id, context, changed));
-  show(here);
-  afterNews(context, ["alert"], () => { if (list.isFirst) list.reload(); });
-  return { moved: (to) => show(to), press: list.press };
+  return page;
 }
-
-const pick = ({ scope, assigned_to, severity: grade, since, until, agent, key, rule, request_id }) => ({ scope, assigned_to, severity: grade, since, until, agent, key, rule, request_id });
 
 async function send(ids, change, done) {
   const { incidents, unchanged } = await api.patch("/api/incidents", { ids, ...change });
@@ -67,26 +58,22 @@ function move(ids, to, label, done) {
 
 const assign = (ids, me, done) => formDialog("Assign", [{ name: "assigned_to", label: "To", value: me, hint: "Empty for nobody." }], ({ assigned_to }) => send(ids, { assigned_to: assigned_to || "" }, done), { label: "Assign" });
 
-function one(id, context, changed) {
-  const body = h("div.stack"), { can, link } = context;
-  const again = load(body, () => api.get(at("incidents", id), {}, context.signal), (incident) => {
-    const after = () => { again(); changed(); };
-    const open = incident.status !== "closed", ofRequest = incident.members.filter((alert) => alert.source === "shield" && alert.request_id), found = ofRequest.findLast((alert) => ["open", "acknowledged", "investigating"].includes(alert.status)) || ofRequest.at(-1);
-    return [
-      h("div.row-line", severity(incident.severity), status(incident.status), h("span.dim", `${number(incident.alerts)} alerts, ${number(incident.requests)} requests`)),
-      h("h2", incident.title),
-      can("alerts:manage") && open && h("div.row-line", ACTS.slice(0, 3).map(([to, label]) => button(label, () => move([id], to, label, after), { kind: to === "acknowledged" ? "primary" : "" })),
-        found && button("This was harmless", () => harmlessDialog(found.id, after)), button("Assign", () => assign([id], incident.assigned_to || context.session.user.username, after)),
-        (incident.key_prefix || incident.agent) && button("Stop this", () => stop(incident, context, after), { kind: "danger" })),
-      can("audit:read") && h("div.row-line", h("span.dim", "Export evidence:"), ["html", "json"].map((format) => button(format.toUpperCase(), () => evidence(id, format), { kind: "small", sign: "down" }))),
-      facts(["Agent", incident.agent], ["Key", incident.key_prefix && code(incident.key_prefix)], ["First seen", time(incident.first_seen)], ["Last seen", time(incident.last_seen)], ["Assigned to", incident.assigned_to]),
-      h("div", h("h3", "Alerts"), h("ul.list", incident.members.map((alert) => h("li", severity(alert.severity), h("a.grow", { href: link("alerts", [alert.id]) }, alert.title), h("span.dim", `${number(alert.count)} ×`), status(alert.status))))),
-      can("traffic:read") && h("div", h("h3", "Requests"), incident.traffic.length ? h("ul.list", incident.traffic.map((row) => h("li", time(row.occurred_at), verdict(row.verdict), h("a.grow", { href: link("traffic", [row.request_id]) }, [...new Set(row.detections.map((each) => each.rule))].join(", ") || row.operation), masked(row)))) : h("p.dim", "No longer stored.")),
-      h("div", h("h3", "The same secrets elsewhere"), incident.elsewhere.length ? h("ul.list", incident.elsewhere.map((seen) => h("li", code(seen.matched), h("a.grow", { href: link("traffic", [seen.request_id]) }, [seen.agent, seen.key_prefix].filter(Boolean).join(", ") || seen.request_id), h("span.dim", words(seen.direction)), time(seen.occurred_at)))) : h("p.dim", "In no other stored request.")),
-      h("div", h("h3", "Timeline"), h("ol.timeline", incident.timeline.map((step) => h("li", h("div", h("b", words(step.action)), " ", h("span.dim", "by "), step.actor, " ", h("span.dim.small", time(step.occurred_at))), step.note && h("p", step.note))))),
-    ];
-  });
-  return { title: "Incident", body };
+function one(incident, context, after) {
+  const { can, link } = context, { id } = incident;
+  const open = incident.status !== "closed", ofRequest = incident.members.filter((alert) => alert.source === "shield" && alert.request_id), found = ofRequest.findLast(isActive) || ofRequest.at(-1);
+  return [
+    h("div.row-line", severity(incident.severity), status(incident.status), h("span.dim", `${number(incident.alerts)} alerts, ${number(incident.requests)} requests`)),
+    h("h2", incident.title),
+    can("alerts:manage") && open && h("div.row-line", ACTS.slice(0, 3).map(([to, label]) => button(label, () => move([id], to, label, after), { kind: to === "acknowledged" ? "primary" : "" })),
+      found && button("This was harmless", () => harmlessDialog(found.id, after)), button("Assign", () => assign([id], incident.assigned_to || context.session.user.username, after)),
+      (incident.key_prefix || incident.agent) && button("Stop this", () => stop(incident, context, after), { kind: "danger" })),
+    can("audit:read") && h("div.row-line", h("span.dim", "Export evidence:"), ["html", "json"].map((format) => button(format.toUpperCase(), () => evidence(id, format), { kind: "small", sign: "down" }))),
+    facts(...about(incident)),
+    h("div", h("h3", "Alerts"), h("ul.list", incident.members.map((alert) => h("li", severity(alert.severity), h("a.grow", { href: link("alerts", [alert.id]) }, alert.title), h("span.dim", `${number(alert.count)} ×`), status(alert.status))))),
+    can("traffic:read") && h("div", h("h3", "Requests"), incident.traffic.length ? h("ul.list", incident.traffic.map((row) => h("li", time(row.occurred_at), verdict(row.verdict), h("a.grow", { href: link("traffic", [row.request_id]) }, [...new Set(row.detections.map((each) => nameOf(each.rule)))].join(", ") || row.operation), masked(row)))) : h("p.dim", "No longer stored.")),
+    h("div", h("h3", "The same secrets elsewhere"), incident.elsewhere.length ? h("ul.list", incident.elsewhere.map((seen) => h("li", code(seen.matched), h("a.grow", { href: link("traffic", [seen.request_id]) }, [seen.agent, nameOf(seen.key_prefix)].filter(Boolean).join(", ") || seen.request_id), h("span.dim", words(seen.direction)), time(seen.occurred_at)))) : h("p.dim", "In no other stored request.")),
+    timeline(incident.timeline),
+  ];
 }
 
 const masked = (row) => row.detections.filter((each) => each.matched).slice(0, 3).map((each) => tag(each.matched));

@@ -14,9 +14,9 @@ export async function draw({ main, tools, can, signal, session }) {
   const again = records(body, "users", signal, {
     none: "No users.",
     columns: [{ label: "Name", cell: (row) => h("span", h("b", row.username), row.id === session.user.id && h("span.dim", " (you)")), sort: (row) => row.username }, { label: "Role", cell: (row) => role(row.role), sort: (row) => row.role }, { of: "status", as: status }, { of: "created_at", as: time, low: 1, sort: true }],
-    tools: mayAct ? (row) => { const set = (values, told) => async () => { await keep("users", row, values); toast(told); again(); }; return h("span",
-      button("Role", () => formDialog(`Role of ${row.username}`, [{ name: "role", value: row.role, options: ROLES.map(([id, label]) => [id, label]) }], (values) => keep("users", row, values), { told: "Role changed.", done: again })), " ",
-      button("Password", () => formDialog(`New password for ${row.username}`, [{ name: "password", label: "New password", type: "password", auto: "new-password", required: true, hint: "Ends all sessions of the user." }], (values) => keep("users", row, values), { told: "Password set.", done: again })), " ",
+    tools: mayAct ? (row) => { const change = (values) => keep("users", row, values), set = (values, told) => async () => { await change(values); toast(told); again(); }; return h("span",
+      button("Role", () => formDialog(`Role of ${row.username}`, [{ name: "role", value: row.role, options: ROLES.map(([id, label]) => [id, label]) }], change, { told: "Role changed.", done: again })), " ",
+      button("Password", () => formDialog(`New password for ${row.username}`, [{ name: "password", label: "New password", type: "password", auto: "new-password", required: true, hint: "Ends all sessions of the user." }], change, { told: "Password set.", done: again })), " ",
       row.status === "active" ? button("Disable", () => confirm(`Disable ${row.username}?`, "All sessions of the user end. Nobody can sign in with this name until you enable it.", "Disable", set({ disabled: true }, "User disabled."))) : button("Enable", set({ disabled: false }, "User enabled."))); } : null,
   });
   fill(tools, mayAct && button("New user", () => formDialog("New user", [
