@@ -1,7 +1,6 @@
 // The frame around every page: who is signed in, where one is, how one gets elsewhere. Pages are loaded when needed.
 
 import { api, can, feed, keepSession, query, session } from "./api.js";
-import { chips } from "./chips.js";
 import { fill, h, icon } from "./dom.js";
 import { keyboard } from "./keyboard.js";
 import { chosenTime } from "./filters.js";
@@ -70,9 +69,11 @@ function frame() {
       !session.asksForUser && h("p.dim.small", "Sign-in is off (RBAC_ENABLED): anyone on this host can do everything.")));
   document.addEventListener("click", (event) => { if (!user.contains(event.target)) user.open = false; }, { signal: framed.signal });
   main = h("main", { id: "main", tabindex: "-1" });
+  const told = h("span.row-line"); // after what the page itself needs
+  setTimeout(async () => { told.append((await import("./chips.js")).chips(link)); }, 400);
   fill(app,
     h("button.skip", { type: "button", onclick: () => (main.querySelector("h1") || main).focus() }, "Skip to content"),
-    h("header.top", burger, h("a.brand.spare", { href: "#/overview" }, icon("shield"), h("span", "Gateway")), h("span.spring"), chips(link), state,
+    h("header.top", burger, h("a.brand.spare", { href: "#/overview" }, icon("shield"), h("span", "Gateway")), h("span.spring"), told, state,
       button(h("span.spare", "Search"), search, { kind: "quiet", sign: "search", title: "Search (/ or Ctrl-K)" }), iconButton("sun", "Light or dark", otherTheme), iconButton("help", "Help", help), user),
     h("div.side", nav), main);
 }

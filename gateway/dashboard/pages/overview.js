@@ -4,7 +4,6 @@ import { api, feed } from "../api.js";
 import { bars, score, spark, verdicts } from "../charts.js";
 import { ago, compact, fill, h, icon, isNone, microusd, millis, number, percent, time } from "../dom.js";
 import { RANGES, timeFilter, zoneFilter } from "../filters.js";
-import { learn, nameOf } from "../names.js";
 import { button, empty, headed, load, loading, panel, SEVERITIES, status, words } from "../ui.js";
 
 const THREAT = { blocks: "Blocked requests", active_alerts: "Active alerts", auth_failures: "Failed sign-ins and keys", bypass: "Shield only observes", budget_breaches: "Budgets exceeded", offline_instances: "Offline instances" };
@@ -16,13 +15,13 @@ export async function draw(context, here) {
   const seen = { since: "24h", ...here.query };
   const parts = Object.fromEntries(["banner", "start", "numbers", "flow", "todo", "scores", "agents", "rules"].map((name) => [name, h("div", { data: { part: name } })]));
   const fresh = h("p.dim.small"), known = {}, waiting = [];
+  let nameOf = (id) => id;
   const range = timeFilter({ options: RANGES }, seen, (given) => { Object.assign(seen, given); context.filter(given); again.flow(); again.seen?.(); });
   fill(tools, can("traffic:read") && range, zoneFilter());
   fill(main, parts.banner, parts.start, can("traffic:read", "alerts:read") && h("section.panel", parts.numbers), can("traffic:read") && headed("Requests over time", h("span.dim.small", "Select a bar to list its requests"), parts.flow),
     h("div.main-side", headed("Needs you", can("alerts:read") && h("a", { href: link("incidents") }, "All incidents"), parts.todo), can("posture:read") && panel("Scores", parts.scores)),
     can("traffic:read") && h("div.grid2", panel("Top agents by blocked requests", parts.agents), panel("Top rules, with their share of all requests", parts.rules)), fresh);
 
-  learn().then(() => again.flow());
   const note = () => {
     fill(fresh, "Read ", time(iso(Date.now())), feed.state === "live" ? "; updates live." : feed.state === "polling" ? "; updates every ten seconds." : ".");
     fill(parts.numbers, numbers(known, link));
@@ -45,7 +44,7 @@ export async function draw(context, here) {
     }, ({ sum }) => {
       const { totals, top } = sum, agents = top.blocked_agents.filter((one) => one.blocks && !one.value.startsWith("("));
       fill(parts.agents, agents.length ? bars(agents.slice(0, 8).map((one) => ({ label: one.value, value: one.blocks, href: link("traffic", [], { ...span(sum), verdict: "BLOCK", agent: one.value }), name: "block" })), { label: "Agents by blocked requests" }) : empty("No request was blocked in this time."));
-      fill(parts.rules, top.rules.length ? bars(top.rules.slice(0, 8).map((one) => ({ label: nameOf(one.value), value: one.requests, href: nameOf(one.value) === one.value ? link("traffic", [], { ...span(sum), rule: one.value }) : link("shield", ["rules", one.value]) })), { label: "Rules by requests they matched", show: (value) => `${compact(value)} · ${percent(value / totals.requests)}` }) : empty("No rule matched in this time."));
+      fill(parts.rules, top.rules.length ? bars(top.rules.slice(0, 8).map((one) => ({ label: nameOf(one.value), value: one.requests, href: link("traffic", [], { ...span(sum), rule: one.value }) })), { label: "Rules by requests they matched", show: (value) => `${compact(value)} · ${percent(value / totals.requests)}` }) : empty("No rule matched in this time."));
       if (parts.flow.contains(document.activeElement)) return undefined; // somebody goes from bar to bar
       return verdicts(sum, { label: "Requests over time", height: 240, pick: (since, until) => context.go("traffic", [], { since, until }) });
     }),
@@ -67,6 +66,8 @@ export async function draw(context, here) {
     part("proposed", "risk_acceptances:manage", async () => (await api.page("/api/risk-acceptances", {}, signal)).items.filter((one) => one.status === "proposed").length);
     part("providers", "providers:read", async () => (await api.page("/api/providers", {}, signal)).items);
     (await import("./onboarding.js")).onboarding(parts.start, context);
+    const names = await import("../names.js");
+    names.learn().then(() => { nameOf = names.nameOf; again.flow(); });
     await Promise.all(waiting);
     known.isAll = true;
     note();
