@@ -98,7 +98,7 @@ def test_a_wrong_password_is_told_at_the_form_and_the_way_out_ends_the_session(b
                 page.wait("document.querySelector('.form-error')?.textContent.includes('wrong')")
         page.wait("document.querySelector('dialog[open]')")
         page.press("Escape")
-        page.wait("document.querySelector('h1').textContent === 'Traffic'")
+        page.wait("document.querySelector('h1').textContent === 'Requests'")
         page.run("document.querySelector('.menu').open = true")
         page.say("Sign out")
         page.wait("document.querySelector('[name=password]')")
