@@ -93,7 +93,9 @@ export function table({ label, columns, rows, path, values = () => ({}), context
     return sort ? [...all].sort((one, other) => { const [a, b] = [sort(one), sort(other)]; return (a < b ? -1 : a > b ? 1 : 0) * (order.down ? -1 : 1); }) : all;
   }
 
+  /** Draw the rows; where one of them had the focus, the one in its place has it then. */
   function draw() {
+    const held = [...body.children].findIndex((one) => one.contains(document.activeElement));
     if (!path) {
       shown = inOrder().slice(place * size, (place + 1) * size);
       next = all.length > (place + 1) * size ? true : null;
@@ -111,6 +113,7 @@ export function table({ label, columns, rows, path, values = () => ({}), context
       columns.length > 2 && button("Columns", chooseColumns, { kind: "quiet" }), button("CSV", saveAll, { kind: "quiet", sign: "down", title: "Save these rows as CSV" }),
       (place > 0 || next) && [button("Previous", () => turn(-1), { sign: "back", disabled: !place }), button("Next", () => turn(1), { sign: "next", disabled: !next })],
     ]);
+    if (held >= 0) step(held);
   }
 
   function chooseColumns() {
@@ -142,10 +145,7 @@ export function table({ label, columns, rows, path, values = () => ({}), context
       ({ items: shown, next, total } = page);
       if (arrived) arrived(shown);
       if (next) cursors[place + 1] = next;
-      const held = document.activeElement?.closest?.("tr");
-      const at = held && body.contains(held) ? [...body.children].indexOf(held) : -1;
       draw();
-      if (at >= 0) step(at);
     } catch (error) {
       if (error.name !== "AbortError" && ticket === busy) { if (!error.advice && error.advice !== "") console.error(error); grid.hidden = true; fill(body); fill(foot); fill(state, trouble(error, fetchPage)); }
     } finally { if (ticket === busy) node.removeAttribute("aria-busy"); }
