@@ -45,7 +45,7 @@ export async function draw(context, here) {
       { label: "Time", of: "occurred_at", as: time, by: "-time" },
       { of: "verdict", as: verdict, by: "-verdict" },
       { of: "score", as: number, by: "-score" },
-      { label: "Rules", low: 1, cell: ({ detections: [first, ...rest] }) => (first ? h("span.tags", { title: [first, ...rest].map((each) => each.rule).join(", ") }, h("span.cut", nameOf(first.rule)), rest.length > 0 && h("span.dim", `+${rest.length}`)) : h("span.dim", "–")) },
+      { label: "Rules", low: 1, cell: ({ detections: [first, ...rest] }) => (first ? h("span.cut", { title: [first, ...rest].map((each) => each.rule).join(", ") }, nameOf(first.rule), rest.length > 0 && h("span.dim", ` +${rest.length}`)) : h("span.dim", "–")) },
       { of: "agent", as: cut, low: 1 },
       { label: "Key", of: "key_prefix", as: name, low: 2 },
       { of: "model", as: cut, low: 2 },
