@@ -26,10 +26,10 @@ export async function draw({ main, can, signal, place }) {
     mayChat && { name: "kind", label: "Try", value: place().query.kind, options: [["scan", "A scan"], ["chat", "A chat with a model"]] },
     { name: "text", type: "area", rows: 10, required: true, placeholder: EXAMPLE },
     { name: "direction", when: isScan, options: [["inbound", "Inbound: on its way to a model"], ["outbound", "Outbound: from a model"]] },
-    mayChat && { name: "model", when: isChat, required: true, hint: "A provider charges for its models as usual. The audit log records who tried which model. Traffic, alerts and texts are not recorded.", max_chars: 200 },
+    mayChat && { name: "model", when: isChat, required: true, hint: "A provider charges for its models as usual. The audit log records who tried which model. Requests, alerts and texts are not recorded.", max_chars: 200 },
     rules.length > 1 && { name: "rule", label: "Judge it by", options: rules },
     rules.length > 1 && { name: "other", label: "Compare with", options: [["none", "Nothing"], ...rules.map(([id, name]) => [id || "own", name])] },
-    { name: "record", label: "Record this scan", type: "switch", when: (values) => isScan(values) && !values.rule && ["none", undefined].includes(values.other), hint: "A recorded scan appears in Traffic and can raise alerts. Otherwise the gateway stores nothing." },
+    { name: "record", label: "Record this scan", type: "switch", when: (values) => isScan(values) && !values.rule && ["none", undefined].includes(values.other), hint: "A recorded scan appears in Requests and can raise alerts. Otherwise the gateway stores nothing." },
   ], async (values) => {
     running.abort();
     running = new AbortController();

@@ -48,7 +48,7 @@ function edit(row, again, isOnlyShown = false) {
     { name: "outbound", label: "Blocked replies", value: set.outbound, options: [["block", "Withhold"], ["redact", "Forward with matches masked"]] },
     { name: "outbound_stream", label: "Streamed replies", value: set.outbound_stream, options: [["held", "Forward the text as it is cleared"], ["whole", "Forward all of it at its end"]] },
     { name: "tool_injection", label: "Also scan tool descriptions for injection", type: "switch", value: set.tool_injection },
-    { name: "capture", label: "Store the texts of scans and chats", value: set.capture, options: [["none", "No: only hash and length"], ["redacted", "Yes, with every match masked"], ["full", "Yes, in full"]], hint: "Anyone who may see traffic sees masked texts. Only policy managers see texts stored unmasked." },
+    { name: "capture", label: "Store the texts of scans and chats", value: set.capture, options: [["none", "No: only hash and length"], ["redacted", "Yes, with every match masked"], ["full", "Yes, in full"]], hint: "Anyone who may see requests sees masked texts. Only policy managers see texts stored unmasked." },
     { name: "capture_days", label: "Days to keep them", type: "number", min: 1, max: 365, value: set.capture_days, required: true, when: (values) => values.capture !== "none" },
     { name: "category_actions", label: "Category weights", type: "own", make: () => ({ node: weights, value: read }) },
   ], (values) => keep("policies", row, values), {

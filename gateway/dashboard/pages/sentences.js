@@ -29,7 +29,7 @@ const SAID = {
   risk_accepted: (event) => ["accepted the risk of ", thing(event)], request_harmless: (event) => ["marked ", thing(event), " as harmless"],
   alert_false_positive: (event) => ["marked ", thing(event), " as harmless"], incident_exported: (event) => ["exported the evidence of ", thing(event)],
   audit_exported: () => "exported the audit log", backup_created: () => "made a backup", backup_restored: () => "restored a backup",
-  shield_tests_run: () => "ran the validation suite", gateway_started: (event) => `started, version ${event.details?.version ?? "unknown"}`, gateway_stopped: () => "stopped", sessions_ended: () => "ended sessions", gateway_reloaded: () => "loaded its rules again", audit_pruned: (event) => `deleted ${event.details?.events ?? "old"} expired events`, incident_stopped: () => "stopped an incident",
+  shield_tests_run: () => "ran the validation suite", gateway_started: (event) => `started, version ${event.details?.version ?? "unknown"}`, gateway_stopped: () => "stopped", sessions_ended: () => "ended sessions", gateway_reloaded: () => "reloaded its rules", audit_pruned: (event) => `deleted ${event.details?.events ?? "old"} expired events`, incident_stopped: () => "stopped an incident",
 };
 
 /** What an event is about: its noun and name, linked where there is a page for it. */

@@ -80,7 +80,7 @@ export function workbench(stored, done) {
       { name: "severity", value: draft.severity, options: SEVERITIES, hint: "Critical blocks by itself, high asks for a review." },
       { name: "direction", value: draft.direction?.length > 1 ? "both" : draft.direction?.[0], options: [["inbound", "Inbound: on its way to a model"], ["outbound", "Outbound: from a model"], ["both", "Both"]] },
       { name: "confidence", label: "Confidence, 0 to 1", type: "number", min: 0, max: 1, step: 0.05, value: draft.confidence, required: true },
-      { name: "literals", label: "Literals, one a line", type: "area", rows: 3, value: (draft.literals || []).join("\n"), hint: "Words in lower case. Without a pattern, each of them is a match." },
+      { name: "literals", label: "Literals, one per line", type: "area", rows: 3, value: (draft.literals || []).join("\n"), hint: "Words in lower case. Without a pattern, each of them is a match." },
       { name: "pattern", type: "area", rows: 3, value: draft.pattern, hint: "A regular expression on lower-case text, without * and +: use {0,20} instead." },
       { name: "description", type: "area", rows: 2, value: draft.description, required: true },
       { ...why, value: reason },
